@@ -1,0 +1,1 @@
+"""Pure functions on arrays: every formula of the library, and nothing else."""

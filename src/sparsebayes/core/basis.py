@@ -1,0 +1,61 @@
+"""From inputs to the design matrix Φ: the columns that a model keeps, as something that can be called on new rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+
+
+class Basis(Protocol):
+    """Maps N inputs to an N×M design, and can forget columns of it."""
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Φ for these rows."""
+
+    def keep(self, which: IntArray | BoolArray) -> "Basis":
+        """The basis whose design is `basis(X)[:, which]`."""
+
+
+@dataclass(frozen=True)
+class LinearBasis:
+    """The input columns themselves, measured from a reference point, with a column of ones last if wanted."""
+
+    columns: IntArray
+    reference: FloatArray
+    ones: bool = False
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        return _with_ones(X[:, self.columns] - self.reference, self.ones)
+
+    def keep(self, which: IntArray | BoolArray) -> "LinearBasis":
+        chosen, ones = _split(which, len(self.columns), self.ones)
+        return LinearBasis(self.columns[chosen], self.reference[chosen], ones)
+
+
+@dataclass(frozen=True)
+class KernelBasis:
+    """One kernel function per centre, with a column of ones last if wanted."""
+
+    kernel: Callable[[FloatArray, FloatArray], FloatArray]
+    centres: FloatArray
+    ones: bool = False
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        return _with_ones(self.kernel(X, self.centres), self.ones)
+
+    def keep(self, which: IntArray | BoolArray) -> "KernelBasis":
+        chosen, ones = _split(which, len(self.centres), self.ones)
+        return replace(self, centres=self.centres[chosen], ones=ones)
+
+
+def _with_ones(Phi: FloatArray, ones: bool) -> FloatArray:
+    return np.column_stack([Phi, np.ones(len(Phi))]) if ones else Phi
+
+
+def _split(which: IntArray | BoolArray, n_columns: int, ones: bool) -> tuple[IntArray, bool]:
+    """Kept columns apart from whether the column of ones, which is always the last, is kept."""
+    kept = np.arange(n_columns + ones)[which]
+    return kept[kept < n_columns], bool((kept == n_columns).any())

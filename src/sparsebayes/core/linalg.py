@@ -1,0 +1,65 @@
+"""The few matrix primitives that everything else is written in."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
+from scipy.linalg.blas import dsyrk
+
+from sparsebayes.core.types import FloatArray, Scalar
+
+JITTER_LADDER = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
+"""Multiples of the mean diagonal that are tried in turn before a matrix is called indefinite."""
+
+
+class Factor(NamedTuple):
+    """Lower Cholesky factor of a matrix, and the jitter (relative to its mean diagonal) that it took."""
+
+    lower: FloatArray
+    jitter: float
+
+    @property
+    def logdet(self) -> float:
+        """Log determinant of the matrix."""
+        return 2.0 * float(np.log(np.diag(self.lower)).sum())
+
+    def half_solve(self, right: FloatArray) -> FloatArray:
+        """L⁻¹ right."""
+        return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """(L Lᵀ)⁻¹ right."""
+        half = self.half_solve(right)
+        return np.asarray(solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False))
+
+    def inverse_root(self) -> FloatArray:
+        """R = L⁻¹ (lower triangular), so that the inverse of the matrix is RᵀR."""
+        return np.asarray(lapack.dtrtri(self.lower, lower=1)[0] if self.lower.size else self.lower)
+
+
+def factorise(matrix: FloatArray) -> Factor:
+    """Cholesky factor of a symmetric matrix, climbing the jitter ladder when rounding made it indefinite."""
+    if not matrix.size:
+        return Factor(np.zeros((0, 0)), 0.0)
+    mean_diagonal = float(np.trace(matrix)) / len(matrix)
+    for jitter in JITTER_LADDER:
+        try:
+            shifted = matrix if jitter == 0 else matrix + jitter * mean_diagonal * np.eye(len(matrix))
+            return Factor(np.asarray(cholesky(shifted, lower=True, check_finite=False)), jitter)
+        except LinAlgError:
+            continue
+    raise LinAlgError(
+        f"a {len(matrix)}×{len(matrix)} matrix is not positive definite even with jitter {JITTER_LADDER[-1]:g} "
+        "of its mean diagonal"
+    )
+
+
+def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> FloatArray:
+    """Mᵀ diag(weight) M for weights ≥ 0, as one symmetric rank-k product."""
+    if np.ndim(weight):
+        matrix = matrix * np.sqrt(weight)[:, None]
+    if not matrix.size:
+        return np.zeros((matrix.shape[1], matrix.shape[1]))
+    upper = dsyrk(1.0, matrix.T) if matrix.flags.c_contiguous else dsyrk(1.0, matrix, trans=1)
+    gram = np.triu(upper) + np.triu(upper, 1).T
+    return np.asarray(gram if np.ndim(weight) else gram * weight)

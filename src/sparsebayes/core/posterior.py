@@ -1,0 +1,109 @@
+"""The Gaussian posterior of the weights given the sites, in the cheaper of its two shapes.
+
+Σ = (A + Φᵀ B Φ)⁻¹ and μ = Σ Φᵀ h. With M weights and N rows this is a Cholesky factor of an M×M matrix, or of the N×N
+matrix C' = I + √B Φ A⁻¹ Φᵀ √B; the choice is made here, on the number of weights that are left, and nowhere else.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from sparsebayes.core.linalg import factorise
+from sparsebayes.core.types import FloatArray, Scalar
+
+
+class Reductions(Protocol):
+    """All that a posterior asks of the rows of Φ (N×M); whoever stores rows supplies these."""
+
+    @property
+    def n_rows(self) -> int:
+        """N."""
+
+    @property
+    def n_columns(self) -> int:
+        """M."""
+
+    def gram(self, weight: FloatArray | Scalar) -> FloatArray:
+        """Φᵀ diag(weight) Φ."""
+
+    def outer(self, weight: FloatArray) -> FloatArray:
+        """Φ diag(weight) Φᵀ."""
+
+    def project(self, rows: FloatArray) -> FloatArray:
+        """Φᵀ rows, for a vector or a matrix with N rows."""
+
+    def predict(self, weights: FloatArray) -> FloatArray:
+        """Φ weights, the linear predictor of every row."""
+
+    def row_variance(self, root: FloatArray) -> FloatArray:
+        """‖root φₙ‖² for every row, for a root with M columns."""
+
+
+@dataclass(frozen=True)
+class GaussianPosterior:
+    """μ and Σ, the latter as diag(diagonal) + sign · rootᵀ root so that no M×M matrix is needed when M > N."""
+
+    mean: FloatArray
+    var: FloatArray
+    gamma: FloatArray
+    logdet: float
+    root: FloatArray
+    diagonal: FloatArray
+    sign: int
+    jitter: float
+
+    def covariance(self) -> FloatArray:
+        """Σ in full (M×M)."""
+        return np.diag(self.diagonal) + self.sign * (self.root.T @ self.root)
+
+    def predictor_variance(self, rows: Reductions) -> FloatArray:
+        """φₙᵀ Σ φₙ for every row."""
+        explained = self.sign * rows.row_variance(self.root)
+        if self.sign < 0:
+            explained += np.diag(rows.outer(self.diagonal))
+        return np.maximum(explained, 0.0)
+
+
+def gaussian_posterior(
+    rows: Reductions, precision: FloatArray | Scalar, shift: FloatArray, alpha: FloatArray
+) -> GaussianPosterior:
+    """Posterior of the weights under sites with precision b and shift h and prior precisions α."""
+    if rows.n_columns <= rows.n_rows:
+        return posterior_from_gram(rows.gram(precision), rows.project(shift), alpha)
+    return _by_rows(rows, precision, shift, alpha)
+
+
+def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatArray) -> GaussianPosterior:
+    """M×M shape, from ΦᵀBΦ and Φᵀh. Dividing by √α on both sides keeps the factor safe for α over many decades."""
+    scale = 1 / np.sqrt(alpha)
+    inner = scale[:, None] * gram * scale
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = factorise(inner)
+    root = factor.inverse_root() * scale
+    var = (root**2).sum(axis=0)
+    mean = scale * factor.solve(scale * projection)
+    gamma = np.clip(1 - alpha * var, 0.0, 1.0)
+    logdet = -factor.logdet - float(np.log(alpha).sum())
+    return GaussianPosterior(mean, var, gamma, logdet, root, np.zeros_like(alpha), 1, factor.jitter)
+
+
+def _by_rows(
+    rows: Reductions, precision: FloatArray | Scalar, shift: FloatArray, alpha: FloatArray
+) -> GaussianPosterior:
+    """N×N shape: C' = I + √B Φ A⁻¹ Φᵀ √B needs no 1/b, so saturated rows (b → 0) do no harm."""
+    b = np.broadcast_to(np.asarray(precision, dtype=np.float64), (rows.n_rows,))
+    half = np.sqrt(b)
+    variance = 1 / alpha
+    prior = rows.outer(variance)
+    inner = half[:, None] * prior * half
+    inner[np.diag_indices_from(inner)] += 1.0
+    factor = factorise(inner)
+    # Σ Φᵀ h = A⁻¹ Φᵀ (h - √B C'⁻¹ √B Φ A⁻¹ Φᵀ h), the push-through identity without 1/b.
+    residual = shift - half * factor.solve(half * (prior @ shift))
+    mean = variance * rows.project(residual)
+    root = rows.project((factor.inverse_root() * half).T).T * variance
+    explained = (root**2).sum(axis=0)
+    gamma = np.clip(alpha * explained, 0.0, 1.0)
+    logdet = -factor.logdet - float(np.log(alpha).sum())
+    return GaussianPosterior(mean, variance - explained, gamma, logdet, root, variance, -1, factor.jitter)

@@ -1,0 +1,60 @@
+"""Local Gaussian views of a likelihood: log p(tₙ | ηₙ) ≈ -½ bₙ ηₙ² + hₙ ηₙ + cₙ, one site per row.
+
+A likelihood together with its approximation is one function that hands out sites. A row's weight counts the row that
+many times, so it multiplies all three numbers.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsebayes.core.special import jj_lambda, log_sigmoid, sigmoid
+from sparsebayes.core.types import FloatArray, Scalar
+
+
+class Sites(NamedTuple):
+    """The three numbers of each row's view: b (may be shared by all rows), h and c."""
+
+    precision: FloatArray | Scalar
+    shift: FloatArray
+    const: FloatArray
+
+    def value(self, eta: FloatArray) -> float:
+        """Σₙ -½ bₙ ηₙ² + hₙ ηₙ + cₙ."""
+        return float(np.sum(-0.5 * self.precision * eta**2 + self.shift * eta + self.const))
+
+
+def bernoulli_log_likelihood(t: FloatArray, eta: FloatArray) -> FloatArray:
+    """log p(tₙ | ηₙ) for t in {0, 1}: t η - log(1 + e^η)."""
+    return np.asarray(t * eta + log_sigmoid(-eta))
+
+
+def gaussian(t: FloatArray, noise_variance: Scalar, weight: FloatArray | Scalar = 1.0) -> Sites:
+    """Exact view of Gaussian noise: b = 1/σ², h = t/σ²."""
+    const = -0.5 * np.log(2 * np.pi * noise_variance) - t**2 / (2 * noise_variance)
+    return Sites(weight / noise_variance, weight * t / noise_variance, weight * const)
+
+
+def laplace(t: FloatArray, eta: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
+    """Second-order expansion of the Bernoulli likelihood at η: the Newton step of the Laplace method."""
+    p = sigmoid(eta)
+    return _expansion(t, eta, p * (1 - p), weight)
+
+
+def bohning(t: FloatArray, psi: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
+    """Böhning's lower bound on the Bernoulli likelihood: expansion at ψ with the largest curvature, ¼."""
+    return _expansion(t, psi, np.full_like(psi, 0.25), weight)
+
+
+def jaakkola(t: FloatArray, xi: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
+    """Jaakkola-Jordan lower bound on the Bernoulli likelihood, tight at η = ±ξ."""
+    lam = jj_lambda(xi)
+    const = log_sigmoid(xi) - xi / 2 + lam * xi**2
+    return Sites(weight * 2 * lam, weight * (t - 0.5), weight * const)
+
+
+def _expansion(t: FloatArray, eta: FloatArray, curvature: FloatArray, weight: FloatArray | Scalar) -> Sites:
+    """The parabola with this curvature that touches log p(t | ·) at η."""
+    shift = curvature * eta + t - sigmoid(eta)
+    const = bernoulli_log_likelihood(t, eta) - shift * eta + 0.5 * curvature * eta**2
+    return Sites(weight * curvature, weight * shift, weight * const)

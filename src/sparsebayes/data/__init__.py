@@ -1,0 +1,1 @@
+"""Where rows live. One interface of a few reductions; the solvers never see anything else."""

@@ -1,0 +1,351 @@
+"""Linear regression with automatic relevance determination."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sparsebayes.core.predictive import central_interval
+from sparsebayes.core.types import FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.estimators._base import SupportMixin, progress, whole_fit
+from sparsebayes.estimators._lasso import weighted_lasso
+from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
+from sparsebayes.solvers.ard import SOLVERS, solve
+from sparsebayes.solvers.loop import warn_not_converged
+from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
+
+
+class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
+    """Linear regression that finds which features matter.
+
+    Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
+    of largest evidence (the probability of the data with the weights integrated out), less a price for each feature
+    kept; the precisions of features that do not pay run to infinity, and these features are gone.
+
+    Parameters
+    ----------
+    solver : {"auto", "sequential", "fixed-point", "em", "reweighted-l1"}, default="auto"
+        How the maximum is looked for. All solvers climb the same objective and end with the same certificate (see
+        `optimality_gap_`). "sequential" adds, re-estimates or deletes one feature at a time (Tipping & Faul);
+        "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
+        Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
+        features, where many stay and the fixed point is faster.
+    min_gain : "auto" or float, default="auto"
+        Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
+        keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
+        is in, which on pure noise keeps a single feature in fewer than one data set of twenty.
+    a, b : float, default=0
+        Gamma(a, b) hyper-prior (shape, rate) on the weight precisions, in the units of the data; flat by default.
+    c, d : float, default=0
+        Gamma(c, d) hyper-prior on the noise precision; flat by default.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    intercept_prior : {"flat", "ard"}, default="flat"
+        A flat prior, integrated out exactly and never pruned; or one more weight with its own precision, as in the
+        original toolboxes.
+    max_iter : int, default=10000
+        Largest number of steps of a stage (iterations of a batch solver, actions of the search).
+    tol : float, default=1e-6
+        The fit has converged when no single change of a precision or of the noise gains more than this many nats.
+    warm_start : bool, default=False
+        Start from the features, precisions and noise of the previous fit.
+    verbose : int, default=0
+        Tell on standard error how the fit goes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
+        Posterior mean of the weights, zero for features that are gone.
+    intercept_ : float or ndarray of shape (n_outputs,)
+        Predicted value at x = 0.
+    active_ : ndarray of int
+        Indices of the features kept. For 2-D y, this and the next two are lists with one array per output.
+    precision_ : ndarray
+        Prior precisions of the kept weights.
+    covariance_ : ndarray
+        Posterior covariance of the kept weights.
+    noise_variance_ : float or ndarray of shape (n_outputs,)
+        Variance of the noise.
+    relevance_ : ndarray like `coef_`
+        γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
+    log_evidence_ : float or ndarray of shape (n_outputs,)
+        Log probability (density) of y with the weights integrated out; a flat intercept is integrated against density
+        one.
+    evidence_path_ : ndarray or list of ndarray
+        The objective (log evidence, and log hyper-prior where one is given) before each step.
+    optimality_gap_ : float or ndarray of shape (n_outputs,)
+        The certificate: nats that the best single change of the model would still bring.
+    converged_ : bool
+        Whether the search reached `tol` (for all outputs).
+    n_iter_ : int
+        Number of steps (the largest over outputs).
+    n_jittered_ : int
+        Number of steps in which a matrix needed jitter to be factorised; 0 unless the data are nearly degenerate.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import ARDRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 500))
+    >>> y = 2 * X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(100)
+    >>> model = ARDRegressor().fit(X, y)
+    >>> model.active_
+    array([3, 7])
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "solver": [StrOptions({"auto", *SOLVERS})],
+        "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "a": [Interval(Real, 0, None, closed="left")],
+        "b": [Interval(Real, 0, None, closed="left")],
+        "c": [Interval(Real, 0, None, closed="left")],
+        "d": [Interval(Real, 0, None, closed="left")],
+        "fit_intercept": ["boolean"],
+        "intercept_prior": [StrOptions({"flat", "ard"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        solver: str = "auto",
+        min_gain: str | float = "auto",
+        a: float = 0.0,
+        b: float = 0.0,
+        c: float = 0.0,
+        d: float = 0.0,
+        fit_intercept: bool = True,
+        intercept_prior: str = "flat",
+        max_iter: int = 10_000,
+        tol: float = 1e-6,
+        warm_start: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.solver = solver
+        self.min_gain = min_gain
+        self.a = a
+        self.b = b
+        self.c = c
+        self.d = d
+        self.fit_intercept = fit_intercept
+        self.intercept_prior = intercept_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @whole_fit
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ARDRegressor":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Several outputs are fitted independently.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts: an integer weight is the same as repeated rows.
+        """
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
+        y = np.asarray(y, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if (weight == 0).any():
+            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
+        if weight.sum() <= self.fit_intercept:
+            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        previous = getattr(self, "_fits", []) if self.warm_start else []
+        flat = self.fit_intercept and self.intercept_prior == "flat"
+        design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
+        rows = DenseRows.of(design).standardised(weight, centre=flat)
+        outputs = y.reshape(len(y), -1).T
+        starts = [*previous, *[None] * len(outputs)]
+        fits = [
+            self._fit_output(rows, output, weight, flat, start)
+            for output, start in zip(outputs, starts, strict=False)
+        ]
+        self._store(fits, single=y.ndim == 1)
+        self._warn(fits)
+        return self
+
+    def _fit_output(
+        self,
+        rows: DenseRows,
+        y: FloatArray,
+        weight: FloatArray,
+        flat: bool,
+        previous: LinearFit | None,
+    ) -> LinearFit:
+        """Fit one output. The solver works in standard units: target of variance one, columns of mean square one."""
+        total = float(weight.sum())
+        centre = float(weight @ y) / total if self.fit_intercept else 0.0
+        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
+        if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
+            return constant_fit(centre, self.fit_intercept)
+        units = Units(centre, unit, rows.scale / unit)
+        n_features = self.n_features_in_
+        problem = GaussianProblem(
+            rows,
+            rows.root_weight * (y - centre if flat else y) / unit,
+            total,
+            flat,
+            float(np.log(n_features)) if self.min_gain == "auto" else float(self.min_gain),
+            self.a,
+            units.rate(self.b),
+            self.c,
+            self.d / unit**2,
+        )
+        result = solve(
+            problem,
+            self._choose_solver(problem),
+            lasso=weighted_lasso,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            start=None if previous is None else units.start(previous),
+            callback=progress(self.verbose),
+        )
+        return units.fit(problem, result, n_features)
+
+    def _choose_solver(self, problem: GaussianProblem) -> str:
+        if self.solver != "auto":
+            return self.solver
+        textbook = problem.price == 0 and problem.n_columns <= problem.rows.n_rows
+        return "fixed-point" if textbook else "sequential"
+
+    def _store(self, fits: list[LinearFit], *, single: bool) -> None:
+        """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""
+        shape = (len(fits), self.n_features_in_)
+        coef, relevance = np.zeros(shape), np.zeros(shape)
+        for k, fit in enumerate(fits):
+            coef[k, fit.active] = fit.coef
+            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+
+        def numbers(name: str) -> Any:
+            values = [getattr(fit, name) for fit in fits]
+            return values[0] if single else np.array(values)
+
+        def arrays(values: list[FloatArray]) -> Any:
+            return values[0] if single else values
+
+        self.coef_ = coef[0] if single else coef
+        self.relevance_ = relevance[0] if single else relevance
+        self.intercept_ = numbers("intercept")
+        self.noise_variance_ = numbers("noise_variance")
+        self.log_evidence_ = numbers("log_evidence")
+        self.optimality_gap_ = numbers("gap")
+        self.active_ = arrays([fit.active for fit in fits])
+        self.precision_ = arrays([fit.precision[: len(fit.active)] for fit in fits])
+        self.covariance_ = arrays([fit.covariance for fit in fits])
+        self.evidence_path_ = arrays([fit.path for fit in fits])
+        self.converged_ = all(fit.converged for fit in fits)
+        self.n_iter_ = max(len(fit.path) for fit in fits)
+        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
+        self._fits, self._single = fits, single
+
+    def _warn(self, fits: list[LinearFit]) -> None:
+        if not self.converged_:
+            worst = max(fit.gap for fit in fits)
+            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
+        if any(fit.noise_at_floor for fit in fits):
+            warnings.warn(
+                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
+                "exactly. If y is not noise-free, raise min_gain or give the noise precision a prior (c, d).",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predictive mean, and the standard deviation or covariance of new observations (noise included).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of each prediction.
+        return_cov : bool, default=False
+            Also return the joint covariance; for 2-D y the outputs are the last axis.
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov exclude each other: ask for one of them")
+        X = self._validate(X)
+        means, spreads = [], []
+        for fit in self._fits:
+            mean, root = fit.latent(X)
+            means.append(mean)
+            if return_std:
+                spreads.append(np.sqrt((root**2).sum(axis=1) + fit.noise_variance))
+            elif return_cov:
+                spreads.append(root @ root.T + fit.noise_variance * np.eye(len(X)))
+        if return_std or return_cov:
+            return self._join(means), self._join(spreads)
+        return self._join(means)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
+        """Central interval of new observations: lower and upper end on the last axis.
+
+        Student's quantile with the degrees of freedom that the weights left accounts for the learned noise.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
+        means, stds = self.predict(X, return_std=True)
+        columns = zip(self._fits, means.reshape(len(means), -1).T, stds.reshape(len(stds), -1).T, strict=True)
+        ends = [central_interval(mean, std, coverage, fit.freedom) for fit, mean, std in columns]
+        return ends[0] if self._single else np.stack(ends, axis=1)
+
+    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Draws from the posterior of the weights.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features)
+        intercept : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        coefs = np.zeros((n_samples, len(self._fits), self.n_features_in_))
+        intercepts = np.zeros((n_samples, len(self._fits)))
+        for k, fit in enumerate(self._fits):
+            draws = fit.draw(n_samples, rng)
+            kept = draws[:, : len(fit.active)]
+            coefs[:, k, fit.active] = kept
+            intercepts[:, k] = (draws[:, -1] if fit.basis.ones else 0.0) - kept @ fit.basis.reference
+        return (coefs[:, 0], intercepts[:, 0]) if self._single else (coefs, intercepts)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draws of new observations, of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)."""
+        X = self._validate(X)
+        rng = check_random_state(random_state)
+        draws = []
+        for fit in self._fits:
+            latent = fit.basis(X) @ fit.draw(n_samples, rng).T
+            draws.append(latent + np.sqrt(fit.noise_variance) * rng.standard_normal(latent.shape))
+        return draws[0] if self._single else np.stack(draws, axis=1)
+
+    def _validate(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _join(self, outputs: list[FloatArray]) -> FloatArray:
+        return outputs[0] if self._single else np.stack(outputs, axis=-1)

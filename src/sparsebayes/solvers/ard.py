@@ -1,0 +1,117 @@
+"""ARD regression: each named solver finds a model its own way, and one search certifies what it found."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from sparsebayes.core.posterior import GaussianPosterior
+from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
+from sparsebayes.solvers import batch, reweighted
+from sparsebayes.solvers.loop import Callback, Trace
+from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Solution
+from sparsebayes.solvers.reweighted import Lasso
+from sparsebayes.solvers.sequential import certificate, empty, search
+
+
+@dataclass(frozen=True)
+class Result:
+    """A fitted model in the problem's standard units."""
+
+    solution: Solution
+    posterior: GaussianPosterior
+    log_evidence: float
+    gap: float
+    converged: bool
+    noise_at_floor: bool
+    trace: Trace
+
+
+Find = Callable[[GaussianProblem, Lasso, Trace, float, int, Callback | None], Solution]
+
+
+def _by_batch(
+    problem: GaussianProblem,
+    lasso: Lasso,
+    trace: Trace,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+    *,
+    rule: str,
+) -> Solution:
+    rules = {"em": (em, noise_em), "fixed-point": (mackay, noise_mackay)}
+    scale_rule, noise_rule = rules[rule]
+    state, _ = batch.run(
+        problem,
+        batch.start(problem),
+        rule=scale_rule,
+        noise_rule=noise_rule,
+        trace=trace,
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+    )
+    return state.solution
+
+
+def _by_reweighting(
+    problem: GaussianProblem,
+    lasso: Lasso,
+    trace: Trace,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> Solution:
+    state, _ = reweighted.run(
+        problem, lasso=lasso, trace=trace, tol=tol, max_iter=max_iter, callback=callback
+    )
+    return state.solution
+
+
+def _from_nothing(
+    problem: GaussianProblem,
+    lasso: Lasso,
+    trace: Trace,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None,
+) -> Solution:
+    return empty(NOISE_START)
+
+
+SOLVERS: dict[str, Find] = {
+    "em": partial(_by_batch, rule="em"),
+    "fixed-point": partial(_by_batch, rule="fixed-point"),
+    "reweighted-l1": _by_reweighting,
+    "sequential": _from_nothing,
+}
+
+
+def solve(
+    problem: GaussianProblem,
+    solver: str,
+    *,
+    lasso: Lasso,
+    tol: float,
+    max_iter: int,
+    start: Solution | None = None,
+    callback: Callback | None = None,
+) -> Result:
+    """Find a model with the named solver (or take `start`), then search from there until the certificate holds.
+
+    The finding stage only has to come near, so it stops at √tol nats.
+    """
+    trace = Trace()
+    if start is None:
+        start = SOLVERS[solver](problem, lasso, trace, tol**0.5, max_iter, callback)
+    state, converged = search(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+    gap = certificate(state)
+    return Result(
+        state.solution(),
+        state.posterior(),
+        state.evidence,
+        gap,
+        converged,
+        state.noise <= NOISE_FLOOR,
+        trace,
+    )

@@ -1,0 +1,79 @@
+"""The regression problem as every solver sees it: standardised rows and target, and what is believed beforehand."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sparsebayes.core.evidence import gaussian_fit
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
+
+NOISE_FLOOR = 1e-8
+"""Smallest noise variance, as a fraction of the target's variance: on noise-free data σ² would run to 0."""
+NOISE_START = 0.1
+"""First noise variance, as a fraction of the target's variance."""
+
+
+@dataclass
+class GaussianProblem:
+    """Rows and target in standard units (target variance one, columns of root mean square one).
+
+    `n` counts the rows (by weight), less one when a flat intercept was integrated out; `b` has one entry per column,
+    because a Gamma prior in the user's units has another rate in each column's units.
+    """
+
+    rows: DenseRows
+    t: FloatArray
+    n_weighted: float
+    flat_intercept: bool
+    price: float
+    a: float
+    b: FloatArray
+    c: float
+    d: float
+
+    @property
+    def n(self) -> float:
+        """Degrees of freedom that the weights and the noise share."""
+        return self.n_weighted - self.flat_intercept
+
+    @cached_property
+    def projection(self) -> FloatArray:
+        """Φᵀt."""
+        return self.rows.project(self.t)
+
+    @cached_property
+    def energy(self) -> float:
+        """‖t‖²."""
+        return float(self.t @ self.t)
+
+    @property
+    def n_columns(self) -> int:
+        """M, the number of candidate features."""
+        return self.rows.n_columns
+
+    @cached_property
+    def column_energy(self) -> FloatArray:
+        """diag(ΦᵀΦ): the weighted row count for each standardised column, 0 for a constant one."""
+        return np.where(np.isfinite(self.rows.scale), self.n_weighted, 0.0)
+
+    def residual(self, active: IntArray, mean: FloatArray, gram: FloatArray) -> float:
+        """‖t - Φμ‖²: the expanded square, or, where that has lost its digits (nearly noise-free data), from the rows."""
+        expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
+        if expanded > 1e-6 * self.energy:
+            return expanded
+        return float(((self.t - self.rows.columns(active) @ mean) ** 2).sum())
+
+    def fit(self, residual: float, noise: float) -> float:
+        """Log likelihood at the posterior mean, with a flat intercept integrated out."""
+        return gaussian_fit(residual, noise, self.n_weighted, self.flat_intercept)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A model: which columns, their precisions, and the noise."""
+
+    active: IntArray
+    alpha: FloatArray
+    noise: float

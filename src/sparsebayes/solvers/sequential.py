@@ -1,0 +1,271 @@
+"""Add, re-estimate or delete one basis at a time: the fast marginal likelihood search (mathematics, section 4).
+
+Tipping & Faul (2003), with three differences. The state of every candidate is kept by rank-one updates, the action taken
+is the one with the largest gain of *priced* evidence, and the certificate (no action gains more than `tol`) is the stop
+rule. Because a price makes the support a combinatorial choice, `search` also explores: see there.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
+from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
+from sparsebayes.core.scales import NoiseRule, noise_mackay
+from sparsebayes.core.types import FloatArray
+from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
+from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
+
+COPY = 1 - 1e-10
+"""Columns with a larger cosine are copies of each other; only one of them may be in the model."""
+REFRESH = 5
+"""After the first ten actions, the noise is re-estimated and all is recomputed from scratch every so many."""
+EXPLORE_NOISE = 10.0
+EXPLORE_EXTRA = 10
+
+
+class Candidates:
+    """μ, Σ of the model and S, Q of every candidate, kept current while bases come and go."""
+
+    def __init__(self, problem: GaussianProblem, start: Solution) -> None:
+        self.problem = problem
+        self.active: list[int] = [int(j) for j in start.active]
+        self.alpha = np.full(problem.n_columns, np.inf)
+        self.alpha[self.active] = start.alpha
+        self.noise = start.noise
+        self._gram = np.empty((problem.n_columns, 8), order="F")
+        self._copies = np.zeros(problem.n_columns, dtype=np.intp)
+        for position, j in enumerate(self.active):
+            self._append_column(position, j)
+        self.refresh()
+
+    @property
+    def gram_columns(self) -> FloatArray:
+        """ΦᵀΦ_active (all candidates × active)."""
+        return self._gram[:, : len(self.active)]
+
+    def refresh(self) -> None:
+        """Everything from scratch, for the present α and σ²."""
+        beta, active, P = 1 / self.noise, self.active, self.gram_columns
+        posterior = self.posterior()
+        self.mean, self.Sigma, self.jitter = posterior.mean, posterior.covariance(), posterior.jitter
+        self.S = beta * self.problem.column_energy - beta**2 * ((P @ posterior.root.T) ** 2).sum(axis=1)
+        self.Q = beta * (self.problem.projection - P @ self.mean)
+        gamma_sum = float(posterior.gamma.sum())
+        residual = self.problem.residual(np.array(active, dtype=np.intp), self.mean, P[active])
+        self._noise_terms = (residual, self.noise, gamma_sum, self.problem.n, self.problem.c, self.problem.d)
+        alpha = self.alpha[active]
+        self.evidence = log_evidence(
+            self.problem.fit(residual, self.noise), self.mean, alpha, posterior.logdet
+        )
+        self.objective = (
+            self.evidence
+            + float(log_hyper_prior(alpha, self.problem.a, self.problem.b[active]).sum())
+            + float(log_hyper_prior(beta, self.problem.c, self.problem.d))
+        )
+
+    def posterior(self) -> GaussianPosterior:
+        """Posterior of the weights in the model, from scratch."""
+        beta, active = 1 / self.noise, self.active
+        gram = beta * self.gram_columns[active]
+        return posterior_from_gram(gram, beta * self.problem.projection[active], self.alpha[active])
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
+        s, q = self.S.copy(), self.Q.copy()
+        var = np.diag(self.Sigma)
+        s[self.active] = np.clip(1 - self.alpha[self.active] * var, 0.0, 1.0) / var
+        q[self.active] = self.mean / var
+        return s, q
+
+    def moves(self) -> Moves:
+        """The best change of every single precision, given all others."""
+        s, q = self.factors()
+        p = self.problem
+        moves = best_moves(s, q, self.alpha, p.price, p.a, p.b)
+        barred = (self._copies > 0) & np.isinf(self.alpha)
+        return Moves(moves.alpha, np.where(barred, 0.0, moves.gain))
+
+    @property
+    def noise_gain(self) -> float:
+        """Nats to be had from the noise variance; none when it would go below its floor."""
+        if self.noise <= NOISE_FLOOR and self.new_noise(noise_mackay) <= NOISE_FLOOR:
+            return 0.0
+        return noise_gain(*self._noise_terms)
+
+    def update_noise(self) -> None:
+        """Re-estimate σ² and refresh."""
+        self.noise = self.new_noise(noise_mackay)
+        self.refresh()
+
+    def new_noise(self, rule: NoiseRule) -> float:
+        """What the rule makes of σ², kept above the floor."""
+        return max(rule(*self._noise_terms), NOISE_FLOOR)
+
+    def move(self, j: int, alpha: float) -> str:
+        """Give basis j the precision α (∞: take it out); says which of the three actions that was."""
+        if np.isinf(self.alpha[j]):
+            self._add(j, alpha)
+            return "add"
+        if np.isinf(alpha):
+            self._delete(j)
+            return "delete"
+        self._reestimate(j, alpha)
+        return "re-estimate"
+
+    def _add(self, j: int, alpha: float) -> None:
+        beta, M = 1 / self.noise, len(self.active)
+        self._append_column(M, j)
+        g = self.Sigma @ (beta * self._gram[j, :M])
+        beta_e = beta * (self._gram[:, M] - self._gram[:, :M] @ g)  # φ_mᵀ B e_j for every candidate m
+        var = 1 / (alpha + self.S[j])
+        mean = var * self.Q[j]
+        corner = -var * g[:, None]
+        self.Sigma = np.block([[self.Sigma + var * np.outer(g, g), corner], [corner.T, np.full((1, 1), var)]])
+        self.mean = np.append(self.mean - mean * g, mean)
+        self.S -= var * beta_e**2
+        self.Q -= mean * beta_e
+        self.active.append(j)
+        self.alpha[j] = alpha
+
+    def _reestimate(self, j: int, alpha: float) -> None:
+        position = self.active.index(j)
+        change = alpha - self.alpha[j]
+        self._rank_one(position, change / (1 + change * self.Sigma[position, position]))
+        self.alpha[j] = alpha
+
+    def _delete(self, j: int) -> None:
+        position = self.active.index(j)
+        self._rank_one(position, 1 / self.Sigma[position, position])
+        self.Sigma = np.delete(np.delete(self.Sigma, position, 0), position, 1)
+        self.mean = np.delete(self.mean, position)
+        self._copies -= self._is_copy(self._gram[:, position], j)
+        self._gram[:, position : len(self.active) - 1] = self._gram[:, position + 1 : len(self.active)]
+        self.active.pop(position)
+        self.alpha[j] = np.inf
+
+    def _rank_one(self, position: int, kappa: float) -> None:
+        column, mean = self.Sigma[:, position].copy(), self.mean[position]
+        felt = (self.gram_columns @ column) / self.noise  # φ_mᵀ B Φ Σ_j for every candidate m
+        self.Sigma -= kappa * np.outer(column, column)
+        self.mean = self.mean - kappa * mean * column
+        self.S += kappa * felt**2
+        self.Q += kappa * mean * felt
+
+    def _append_column(self, position: int, j: int) -> None:
+        if position == self._gram.shape[1]:
+            wider = np.empty((len(self._gram), 2 * position), order="F")
+            wider[:, :position] = self._gram
+            self._gram = wider
+        self._gram[:, position] = self.problem.rows.gram_column(j)
+        self._copies += self._is_copy(self._gram[:, position], j)
+
+    def _is_copy(self, gram_column: FloatArray, j: int) -> FloatArray:
+        """1 for every other candidate that is a multiple of φ_j."""
+        energy = self.problem.column_energy
+        copy = np.abs(gram_column) >= COPY * np.sqrt(energy * energy[j])
+        copy[j] = False
+        return copy.astype(np.intp)
+
+    def solution(self) -> Solution:
+        """The model as it stands."""
+        active = np.array(self.active, dtype=np.intp)
+        return Solution(active, self.alpha[active], self.noise)
+
+
+def ascend(
+    problem: GaussianProblem,
+    start: Solution,
+    *,
+    trace: Trace,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+    hold_noise: bool = False,
+    max_additions: int | None = None,
+) -> tuple[Candidates, bool]:
+    """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
+    left = problem.n_columns * max_iter if max_additions is None else max_additions
+    n_actions = 0
+
+    def step(state: Candidates) -> tuple[Candidates, Info]:
+        nonlocal left, n_actions
+        moves = state.moves()
+        gains = moves.gain if left else np.where(np.isinf(state.alpha), 0.0, moves.gain)
+        best = int(np.argmax(gains))
+        gain = float(gains[best])
+        to_gain = max(gain, 0.0 if hold_noise else state.noise_gain)
+        before, action = state.objective, "noise"
+        if gain > tol:
+            action = state.move(best, float(moves.alpha[best]))
+            left -= action == "add"
+            n_actions += 1
+            state.objective += gain
+        if gain > tol and n_actions > 10 and n_actions % REFRESH:
+            pass
+        elif hold_noise:
+            state.refresh()
+        elif to_gain > tol:
+            state.update_noise()
+        return state, Info(before, to_gain, len(state.active), state.jitter, action)
+
+    return iterate(
+        Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback
+    )
+
+
+def search(
+    problem: GaussianProblem,
+    start: Solution,
+    *,
+    trace: Trace,
+    tol: float,
+    max_iter: int,
+    callback: Callback | None = None,
+) -> tuple[Candidates, bool]:
+    """A maximum of the priced evidence that neither single actions nor an excursion can improve.
+
+    With a price the first of several features that only pay together never enters. So from each maximum the search makes
+    an excursion: with the noise held at a tenth, features enter that would not otherwise (a bounded number), then the
+    noise is released and what does not pay leaves again. If the end is better than the start, that is the new start.
+    """
+    best, converged = ascend(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+    while problem.price > 0 and converged:
+        here = best.solution()
+        excursion = Trace()
+        low, _ = ascend(
+            problem,
+            replace(here, noise=max(here.noise / EXPLORE_NOISE, NOISE_FLOOR)),
+            trace=excursion,
+            tol=max(tol, 1e-2),
+            max_iter=max_iter,
+            callback=callback,
+            hold_noise=True,
+            max_additions=len(here.active) + EXPLORE_EXTRA,
+        )
+        there, converged = ascend(
+            problem, low.solution(), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
+        )
+        if not converged or priced_evidence(there) <= priced_evidence(best) + max(tol, 1e-2):
+            return best, True
+        best = there
+        trace.infos.extend(excursion.infos)
+    return best, converged
+
+
+def priced_evidence(state: Candidates) -> float:
+    """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
+    return state.evidence - state.problem.price * len(state.active)
+
+
+def certificate(state: Candidates) -> float:
+    """The optimality gap: nats that the best single change of a precision or of the noise would bring."""
+    state.refresh()
+    return max(float(state.moves().gain.max(initial=0.0)), state.noise_gain)
+
+
+def empty(noise: float) -> Solution:
+    """The model without any weight."""
+    return Solution(np.empty(0, dtype=np.intp), np.empty(0), noise)
+
+
