@@ -28,9 +28,11 @@ class LinearBasis:
     ones: bool = False
 
     def __call__(self, X: FloatArray) -> FloatArray:
+        """Φ for these rows."""
         return _with_ones(X[:, self.columns] - self.reference, self.ones)
 
     def keep(self, which: IntArray | BoolArray) -> "LinearBasis":
+        """The same basis with these columns only."""
         chosen, ones = _split(which, len(self.columns), self.ones)
         return LinearBasis(self.columns[chosen], self.reference[chosen], ones)
 
@@ -44,9 +46,11 @@ class KernelBasis:
     ones: bool = False
 
     def __call__(self, X: FloatArray) -> FloatArray:
+        """Φ for these rows."""
         return _with_ones(self.kernel(X, self.centres), self.ones)
 
     def keep(self, which: IntArray | BoolArray) -> "KernelBasis":
+        """The same basis with these columns only."""
         chosen, ones = _split(which, len(self.centres), self.ones)
         return replace(self, centres=self.centres[chosen], ones=ones)
 

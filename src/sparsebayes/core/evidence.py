@@ -47,7 +47,7 @@ def best_moves(
     s: FloatArray,
     q: FloatArray,
     alpha: FloatArray,
-    price: FloatArray | Scalar,
+    price: Scalar,
     a: Scalar = 0.0,
     b: FloatArray | Scalar = 0.0,
 ) -> Moves:
@@ -58,13 +58,16 @@ def best_moves(
     """
     target = ard_candidate(s, q, a, b)
     worth = gain(target, s, q)
-    target = np.where(worth > price, target, np.inf)
-    inside, stays = np.isfinite(alpha), np.isfinite(target)
-    at, to = np.where(inside, alpha, 1.0), np.where(stays, target, 1.0)
-    added = np.where(stays, worth - price, 0.0)
-    moved = worth + log_hyper_prior(to, a, b) - gain(at, s, q) - log_hyper_prior(at, a, b)
-    deleted = price - gain(at, s, q)
-    return Moves(target, np.where(inside, np.where(stays, moved, deleted), added))
+    pays = worth > price
+    target = np.where(pays, target, np.inf)
+    brings = np.where(pays, worth - price, 0.0)
+    inside = np.flatnonzero(np.isfinite(alpha))
+    at, to = alpha[inside], np.where(pays[inside], target[inside], 1.0)
+    rate = np.broadcast_to(b, s.shape)[inside]
+    present = gain(at, s[inside], q[inside])
+    moved = worth[inside] - present + log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
+    brings[inside] = np.where(pays[inside], moved, price - present)
+    return Moves(target, brings)
 
 
 def noise_gain(residual: float, noise: float, gamma_sum: float, n: float, c: float, d: float) -> float:

@@ -29,12 +29,12 @@ def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     centre = Z.mean(axis=0)
     X, Z = X - centre, Z - centre
     squared = (X**2).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z**2).sum(axis=1)
-    return np.exp(-gamma * np.maximum(squared, 0.0))
+    return np.asarray(np.exp(-gamma * np.maximum(squared, 0.0)))
 
 
 def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     """k(x, z) = exp(-γ ‖x - z‖₁)."""
-    return np.exp(-gamma * cdist(X, Z, "cityblock"))
+    return np.asarray(np.exp(-gamma * cdist(X, Z, "cityblock")))
 
 
 KERNELS: dict[str, Callable[..., FloatArray]] = {

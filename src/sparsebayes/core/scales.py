@@ -23,16 +23,12 @@ def em(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: Float
     return np.asarray((2 * a + 1) / (2 * b + mean**2 + var))
 
 
-def mackay(
-    mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar
-) -> FloatArray:
+def mackay(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
     """MacKay's fixed point: α ← (2a + γ) / (2b + μ²). Much faster, not monotone."""
     return np.asarray((2 * a + gamma) / np.maximum(2 * b + mean**2, TINY))
 
 
-def shared_em(
-    mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar
-) -> FloatArray:
+def shared_em(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
     """EM rule for one precision that all weights share (ridge): α ← (2a + M) / (2b + Σ(μ² + Σ_mm))."""
     return np.broadcast_to((2 * a + len(mean)) / (2 * b + (mean**2 + var).sum()), mean.shape)
 
@@ -61,7 +57,7 @@ def noise_mackay(residual: float, noise: float, gamma_sum: float, n: float, c: f
 
 
 def gain(alpha: FloatArray, s: FloatArray, q: FloatArray) -> FloatArray:
-    """Evidence (nats) of having a basis at precision α rather than not at all: ½[log α/(α+s) + q²/(α+s)]; 0 at α = ∞."""
+    """Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)]; 0 at α = ∞."""
     inside = np.isfinite(alpha)
     at = np.where(inside, alpha, 1.0)
     total = np.maximum(at + s, TINY)

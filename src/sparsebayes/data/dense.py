@@ -7,7 +7,7 @@ import numpy as np
 from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 
-BLOCK_BYTES = 2**25
+BLOCK_BYTES = 2**22
 """Work on standardised copies of at most this many bytes at a time."""
 FULL_GRAM_COLUMNS = 512
 """Up to this width the whole Gram matrix costs less than the columns of it that a search asks for one by one."""
@@ -38,12 +38,12 @@ class DenseRows:
     @property
     def n_rows(self) -> int:
         """N."""
-        return self.X.shape[0]
+        return len(self.X)
 
     @property
     def n_columns(self) -> int:
         """M."""
-        return self.X.shape[1]
+        return len(self.mean)
 
     def standardised(self, weight: FloatArray, centre: bool) -> "DenseRows":
         """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
@@ -53,15 +53,16 @@ class DenseRows:
         """
         total = weight.sum()
         mean = (weight @ self.X) / total if centre else np.zeros(self.n_columns)
-        square, largest = np.empty(self.n_columns), np.empty(self.n_columns)
+        square = np.empty(self.n_columns)
         for block in self._column_blocks():
-            columns = self.X[:, block]
-            largest[block] = np.abs(columns).max(axis=0)
-            # The second pass removes what rounding left of the mean.
-            mean[block] += (weight @ (columns - mean[block])) / total if centre else 0.0
-            square[block] = weight @ (columns - mean[block]) ** 2 / total
-        constant = np.sqrt(square) <= 8 * np.finfo(np.float64).eps * largest
-        scale = np.where(constant, np.inf, np.sqrt(square))
+            spread = self.X[:, block] - mean[block]
+            if centre:  # the first pass leaves a rounding error of the mean's own size
+                rest = (weight @ spread) / total
+                mean[block] += rest
+                spread -= rest
+            square[block] = weight @ (spread * spread) / total
+        rounding = 8 * np.finfo(np.float64).eps * np.abs(mean)
+        scale = np.where(np.sqrt(square) <= rounding, np.inf, np.sqrt(square))
         return DenseRows(self.X, mean, scale, np.sqrt(weight))
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:

@@ -51,5 +51,5 @@ class SupportMixin:
         """Features that were kept (for several outputs: by any of them), as a mask or as indices."""
         check_is_fitted(self)
         relevance = np.atleast_2d(self.relevance_)  # type: ignore[attr-defined]
-        mask = (relevance > 0).any(axis=0)
+        mask = np.asarray((relevance > 0).any(axis=0))
         return np.flatnonzero(mask) if indices else mask

@@ -76,16 +76,14 @@ class Units:
     scale: FloatArray
 
     def rate(self, rate: float) -> FloatArray:
-        """Rate of a Gamma prior on weight precisions, which are α scale² in the data's units; 0 for constant columns."""
+        """Rate of a Gamma prior on the weight precisions (α scale² in the data's units); 0 for constant columns."""
         return rate * np.where(np.isfinite(self.scale), self.scale, 0.0) ** 2
 
     def start(self, fit: LinearFit) -> Solution:
         """An earlier fit as a start, without the columns that have become constant."""
         usable = np.isfinite(self.scale[fit.columns])
         columns = fit.columns[usable]
-        return Solution(
-            columns, fit.precision[usable] / self.scale[columns] ** 2, fit.noise_variance / self.unit**2
-        )
+        return Solution(columns, fit.precision[usable] / self.scale[columns] ** 2, fit.noise_variance / self.unit**2)
 
     def fit(self, problem: GaussianProblem, result: Result, n_features: int) -> LinearFit:
         """The solver's result in the data's units, features in their own order."""

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import central_interval
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.estimators._base import SupportMixin, progress, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
@@ -165,9 +165,7 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
         """
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2
-        )
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if (weight == 0).any():
@@ -181,8 +179,7 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         outputs = y.reshape(len(y), -1).T
         starts = [*previous, *[None] * len(outputs)]
         fits = [
-            self._fit_output(rows, output, weight, flat, start)
-            for output, start in zip(outputs, starts, strict=False)
+            self._fit_output(rows, output, weight, flat, start) for output, start in zip(outputs, starts, strict=False)
         ]
         self._store(fits, single=y.ndim == 1)
         self._warn(fits)
@@ -244,7 +241,7 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
             values = [getattr(fit, name) for fit in fits]
             return values[0] if single else np.array(values)
 
-        def arrays(values: list[FloatArray]) -> Any:
+        def arrays(values: list[AnyArray]) -> Any:
             return values[0] if single else values
 
         self.coef_ = coef[0] if single else coef

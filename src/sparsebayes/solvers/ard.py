@@ -62,9 +62,7 @@ def _by_reweighting(
     max_iter: int,
     callback: Callback | None,
 ) -> Solution:
-    state, _ = reweighted.run(
-        problem, lasso=lasso, trace=trace, tol=tol, max_iter=max_iter, callback=callback
-    )
+    state, _ = reweighted.run(problem, lasso=lasso, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
     return state.solution
 
 

@@ -59,7 +59,7 @@ class GaussianProblem:
         return np.where(np.isfinite(self.rows.scale), self.n_weighted, 0.0)
 
     def residual(self, active: IntArray, mean: FloatArray, gram: FloatArray) -> float:
-        """‖t - Φμ‖²: the expanded square, or, where that has lost its digits (nearly noise-free data), from the rows."""
+        """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
         expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
         if expanded > 1e-6 * self.energy:
             return expanded

@@ -45,8 +45,8 @@ def run(
 ) -> tuple[State, bool]:
     """Alternate lasso and tangent until the objective moves by less than `tol` nats.
 
-    The hyper-prior a, b of the weights plays no part here (with it the inner problem is no lasso): the certifying search
-    that follows brings it in. With a price, the penalty of what does not pay grows, as in the batch solver.
+    The hyper-prior a, b of the weights plays no part here (with it the inner problem is no lasso): the certifying
+    search that follows brings it in. With a price, the penalty of what does not pay grows, as in the batch solver.
     """
     usable = problem.column_energy > 0
     design, target = _compressed(problem, usable)

@@ -1,8 +1,8 @@
 """Add, re-estimate or delete one basis at a time: the fast marginal likelihood search (mathematics, section 4).
 
-Tipping & Faul (2003), with three differences. The state of every candidate is kept by rank-one updates, the action taken
-is the one with the largest gain of *priced* evidence, and the certificate (no action gains more than `tol`) is the stop
-rule. Because a price makes the support a combinatorial choice, `search` also explores: see there.
+Tipping & Faul (2003), with three differences: the state of every candidate is kept by rank-one updates, the action
+taken is the one with the largest gain of *priced* evidence, and the certificate (no action gains more than `tol`) is
+the stop rule. Because a price makes the support a combinatorial choice, `search` also explores: see there.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ import numpy as np
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
 from sparsebayes.core.scales import NoiseRule, noise_mackay
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
@@ -49,15 +49,14 @@ class Candidates:
         beta, active, P = 1 / self.noise, self.active, self.gram_columns
         posterior = self.posterior()
         self.mean, self.Sigma, self.jitter = posterior.mean, posterior.covariance(), posterior.jitter
-        self.S = beta * self.problem.column_energy - beta**2 * ((P @ posterior.root.T) ** 2).sum(axis=1)
+        felt = P @ posterior.root.T  # Σ = rootᵀ root
+        self.S = beta * self.problem.column_energy - beta**2 * np.einsum("ij,ij->i", felt, felt)
         self.Q = beta * (self.problem.projection - P @ self.mean)
         gamma_sum = float(posterior.gamma.sum())
         residual = self.problem.residual(np.array(active, dtype=np.intp), self.mean, P[active])
         self._noise_terms = (residual, self.noise, gamma_sum, self.problem.n, self.problem.c, self.problem.d)
         alpha = self.alpha[active]
-        self.evidence = log_evidence(
-            self.problem.fit(residual, self.noise), self.mean, alpha, posterior.logdet
-        )
+        self.evidence = log_evidence(self.problem.fit(residual, self.noise), self.mean, alpha, posterior.logdet)
         self.objective = (
             self.evidence
             + float(log_hyper_prior(alpha, self.problem.a, self.problem.b[active]).sum())
@@ -160,12 +159,12 @@ class Candidates:
         self._gram[:, position] = self.problem.rows.gram_column(j)
         self._copies += self._is_copy(self._gram[:, position], j)
 
-    def _is_copy(self, gram_column: FloatArray, j: int) -> FloatArray:
+    def _is_copy(self, gram_column: FloatArray, j: int) -> IntArray:
         """1 for every other candidate that is a multiple of φ_j."""
         energy = self.problem.column_energy
         copy = np.abs(gram_column) >= COPY * np.sqrt(energy * energy[j])
         copy[j] = False
-        return copy.astype(np.intp)
+        return np.asarray(copy, dtype=np.intp)
 
     def solution(self) -> Solution:
         """The model as it stands."""
@@ -209,9 +208,7 @@ def ascend(
             state.update_noise()
         return state, Info(before, to_gain, len(state.active), state.jitter, action)
 
-    return iterate(
-        Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback
-    )
+    return iterate(Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
 
 
 def search(
@@ -225,9 +222,9 @@ def search(
 ) -> tuple[Candidates, bool]:
     """A maximum of the priced evidence that neither single actions nor an excursion can improve.
 
-    With a price the first of several features that only pay together never enters. So from each maximum the search makes
-    an excursion: with the noise held at a tenth, features enter that would not otherwise (a bounded number), then the
-    noise is released and what does not pay leaves again. If the end is better than the start, that is the new start.
+    With a price the first of several features that only pay together never enters. So from each maximum the search
+    makes an excursion: with the noise held at a tenth, a bounded number of features enter that would not otherwise;
+    then the noise is released and what does not pay leaves again. If the end is better, that is the new start.
     """
     best, converged = ascend(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
     while problem.price > 0 and converged:
@@ -267,5 +264,3 @@ def certificate(state: Candidates) -> float:
 def empty(noise: float) -> Solution:
     """The model without any weight."""
     return Solution(np.empty(0, dtype=np.intp), np.empty(0), noise)
-
-
