@@ -62,10 +62,13 @@ def best_moves(
     target = np.where(pays, target, np.inf)
     brings = np.where(pays, worth - price, 0.0)
     inside = np.flatnonzero(np.isfinite(alpha))
-    at, to = alpha[inside], np.where(pays[inside], target[inside], 1.0)
-    rate = np.broadcast_to(b, s.shape)[inside]
+    at = alpha[inside]
     present = gain(at, s[inside], q[inside])
-    moved = worth[inside] - present + log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
+    moved = worth[inside] - present
+    if np.any(a) or np.any(b):
+        rate = np.broadcast_to(b, s.shape)[inside]
+        to = np.where(pays[inside], target[inside], at)
+        moved += log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
     brings[inside] = np.where(pays[inside], moved, price - present)
     return Moves(target, brings)
 

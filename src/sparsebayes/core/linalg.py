@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, lapack, solve_triangular
+from scipy.linalg import LinAlgError, lapack
 from scipy.linalg.blas import dsyrk
 
 from sparsebayes.core.types import FloatArray, Scalar
@@ -25,12 +25,11 @@ class Factor(NamedTuple):
 
     def half_solve(self, right: FloatArray) -> FloatArray:
         """L⁻¹ right."""
-        return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+        return np.asarray(lapack.dtrtrs(self.lower, right, lower=1)[0] if self.lower.size else right)
 
     def solve(self, right: FloatArray) -> FloatArray:
         """(L Lᵀ)⁻¹ right."""
-        half = self.half_solve(right)
-        return np.asarray(solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False))
+        return np.asarray(lapack.dpotrs(self.lower, right, lower=1)[0] if self.lower.size else right)
 
     def inverse_root(self) -> FloatArray:
         """R = L⁻¹ (lower triangular), so that the inverse of the matrix is RᵀR."""
@@ -43,11 +42,10 @@ def factorise(matrix: FloatArray) -> Factor:
         return Factor(np.zeros((0, 0)), 0.0)
     mean_diagonal = float(np.trace(matrix)) / len(matrix)
     for jitter in JITTER_LADDER:
-        try:
-            shifted = matrix if jitter == 0 else matrix + jitter * mean_diagonal * np.eye(len(matrix))
-            return Factor(np.asarray(cholesky(shifted, lower=True, check_finite=False)), jitter)
-        except LinAlgError:
-            continue
+        shifted = matrix if jitter == 0 else matrix + jitter * mean_diagonal * np.eye(len(matrix))
+        lower, info = lapack.dpotrf(shifted, lower=1, clean=1)
+        if info == 0 and np.isfinite(mean_diagonal):
+            return Factor(np.asarray(lower), jitter)
     raise LinAlgError(
         f"a {len(matrix)}×{len(matrix)} matrix is not positive definite even with jitter {JITTER_LADDER[-1]:g} "
         "of its mean diagonal"
@@ -61,5 +59,5 @@ def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> Floa
     if not matrix.size:
         return np.zeros((matrix.shape[1], matrix.shape[1]))
     upper = dsyrk(1.0, matrix.T) if matrix.flags.c_contiguous else dsyrk(1.0, matrix, trans=1)
-    gram = np.triu(upper) + np.triu(upper, 1).T
+    gram = upper + np.triu(upper, 1).T
     return np.asarray(gram if np.ndim(weight) else gram * weight)

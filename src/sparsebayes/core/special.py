@@ -12,10 +12,10 @@ log_sigmoid = log_expit
 def jj_lambda(xi: FloatArray | Scalar) -> FloatArray:
     """λ(ξ) = tanh(ξ/2) / (4ξ), the curvature of the Jaakkola-Jordan bound; λ(0) = 1/8.
 
-    Below |ξ| = 1e-2 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is below rounding.
+    Below |ξ| = 5e-3 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is below rounding.
     """
     xi = np.abs(np.asarray(xi, dtype=np.float64))
-    small = xi < 1e-2
+    small = xi < 5e-3
     safe = np.where(small, 1.0, xi)
     series = 1 / 8 - xi**2 / 96 + xi**4 / 960
     return np.where(small, series, np.tanh(safe / 2) / (4 * safe))

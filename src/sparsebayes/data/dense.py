@@ -1,16 +1,17 @@
 """Rows in memory as a NumPy array."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 
-BLOCK_BYTES = 2**22
+BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
-FULL_GRAM_COLUMNS = 512
-"""Up to this width the whole Gram matrix costs less than the columns of it that a search asks for one by one."""
+NARROW = 512
+"""Widest design whose Gram matrix is formed as a whole when it is standardised."""
 
 
 @dataclass(frozen=True)
@@ -48,27 +49,35 @@ class DenseRows:
     def standardised(self, weight: FloatArray, centre: bool) -> "DenseRows":
         """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
 
-        A column whose spread is within the rounding of its own values is constant: its scale is set to infinity, which
-        makes it a column of zeros.
+        A column whose values are all the same, or differ by no more than the rounding of their mean, is constant: its
+        scale is set to infinity, which makes it a column of zeros.
         """
         total = weight.sum()
         mean = (weight @ self.X) / total if centre else np.zeros(self.n_columns)
-        square = np.empty(self.n_columns)
-        for block in self._column_blocks():
-            spread = self.X[:, block] - mean[block]
-            if centre:  # the first pass leaves a rounding error of the mean's own size
-                rest = (weight @ spread) / total
-                mean[block] += rest
-                spread -= rest
-            square[block] = weight @ (spread * spread) / total
-        rounding = 8 * np.finfo(np.float64).eps * np.abs(mean)
-        scale = np.where(np.sqrt(square) <= rounding, np.inf, np.sqrt(square))
-        return DenseRows(self.X, mean, scale, np.sqrt(weight))
+        rows = DenseRows(self.X, mean, np.ones(self.n_columns), np.sqrt(weight))
+        square = rows.column_square() / total
+        rounding = 8 * np.sqrt(self.n_rows) * np.finfo(np.float64).eps * np.abs(mean)
+        constant = np.sqrt(square) <= rounding
+        if centre:
+            alike = np.flatnonzero((self.X[:8] == self.X[0]).all(axis=0))
+            constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
+        scale = np.where(constant, np.inf, np.sqrt(square))
+        return replace(rows, scale=scale, _gram=[gram / scale[:, None] / scale for gram in rows._gram])
+
+    def column_square(self) -> FloatArray:
+        """diag(ΦᵀΦ); of a narrow design from the whole Gram matrix, which takes hardly longer and is needed anyway."""
+        if self.n_columns <= min(NARROW, self.n_rows):
+            return np.diag(self.gram())
+        total = np.zeros(self.n_columns)
+        for _, block in self._row_blocks():
+            total += np.einsum("ij,ij->j", block, block)
+        return total
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
-        block = (self.X[:, which] - self.mean[which]) / self.scale[which]
+        block = self.X[:, which] - self.mean[which]
         block *= self.root_weight[:, None]
+        block /= self.scale[which]
         return block
 
     def keep(self, which: IntArray | BoolArray) -> "DenseRows":
@@ -83,25 +92,28 @@ class DenseRows:
         if np.ndim(weight):
             return self._gram_pass(np.asarray(weight))
         if not self._gram:
-            self._gram.append(self._gram_pass(np.ones(self.n_rows)))
+            self._gram.append(self._gram_pass(None))
         return self._gram[0] if weight == 1.0 else self._gram[0] * weight
 
-    def gram_column(self, j: int) -> FloatArray:
-        """Φᵀφ_j, computed once."""
-        if self.n_columns <= min(FULL_GRAM_COLUMNS, self.n_rows):
-            return self.gram()[:, j]
+    def gram_column(self, j: int, ahead: Callable[[], IntArray]) -> FloatArray:
+        """Φᵀφ_j, computed once.
+
+        A pass over the rows for one column is bound by memory, so when one is needed those that `ahead` expects to be
+        asked for next are computed in the same pass.
+        """
+        if self._gram:
+            return self._gram[0][:, j]
         if j not in self._gram_columns:
-            self._gram_columns[j] = self.project(self.columns(np.array([j]))[:, 0])
+            wanted = [j, *(int(i) for i in ahead() if i != j and i not in self._gram_columns)]
+            block = np.asfortranarray(self.project(self.columns(np.array(wanted))))
+            self._gram_columns.update({i: block[:, k] for k, i in enumerate(wanted)})
         return self._gram_columns[j]
 
-    def _gram_pass(self, weight: FloatArray) -> FloatArray:
+    def _gram_pass(self, weight: FloatArray | None) -> FloatArray:
         total = np.zeros((self.n_columns, self.n_columns))
-        half = self.root_weight * np.sqrt(weight)
-        step = max(1, BLOCK_BYTES // (8 * max(1, self.n_columns)))
-        for start in range(0, self.n_rows, step):
-            rows = slice(start, start + step)
-            total += weighted_gram((self.X[rows] - self.mean) * half[rows, None])
-        return total / self.scale[:, None] / self.scale
+        for rows, block in self._row_blocks():
+            total += weighted_gram(block, 1.0 if weight is None else weight[rows])
+        return total
 
     def outer(self, weight: FloatArray) -> FloatArray:
         """Φ diag(weight) Φᵀ, over blocks of columns."""
@@ -126,6 +138,16 @@ class DenseRows:
         scaled = root / self.scale
         product = self.X @ scaled.T - scaled @ self.mean
         return np.asarray(self.root_weight**2 * (product**2).sum(axis=1))
+
+    def _row_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Φ in pieces of a few rows."""
+        step = max(1, BLOCK_BYTES // (8 * max(1, self.n_columns)))
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, start + step)
+            block = self.X[rows] - self.mean
+            block *= self.root_weight[rows, None]
+            block /= self.scale
+            yield rows, block
 
     def _column_blocks(self) -> list[slice]:
         step = max(1, BLOCK_BYTES // (8 * max(1, self.n_rows)))

@@ -95,7 +95,7 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sparsebayes import ARDRegressor
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(1)
     >>> X = rng.standard_normal((100, 500))
     >>> y = 2 * X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(100)
     >>> model = ARDRegressor().fit(X, y)

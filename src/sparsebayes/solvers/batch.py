@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.core.evidence import log_evidence, log_hyper_prior
+from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.scales import NoiseRule, ScaleRule, ard_candidate, gain
 from sparsebayes.core.types import FloatArray, IntArray
@@ -68,10 +68,8 @@ def run(
         posterior = gaussian_posterior(state.rows, 1 / state.noise, problem.t / state.noise, state.alpha)
         residual = float(((problem.t - state.rows.predict(posterior.mean)) ** 2).sum())
         fit = problem.fit(residual, state.noise)
-        objective = (
-            log_evidence(fit, posterior.mean, state.alpha, posterior.logdet)
-            + float(log_hyper_prior(state.alpha, problem.a, b).sum())
-            + float(log_hyper_prior(1 / state.noise, problem.c, problem.d))
+        objective = log_evidence(fit, posterior.mean, state.alpha, posterior.logdet) + problem.log_hyper_prior(
+            state.active, state.alpha, state.noise
         )
         s, q = posterior.gamma / posterior.var, posterior.mean / posterior.var
         best = ard_candidate(s, q, problem.a, b)

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsebayes.core.evidence import gaussian_fit
+from sparsebayes.core.evidence import gaussian_fit, log_hyper_prior
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 
@@ -58,12 +58,19 @@ class GaussianProblem:
         """diag(ΦᵀΦ): the weighted row count for each standardised column, 0 for a constant one."""
         return np.where(np.isfinite(self.rows.scale), self.n_weighted, 0.0)
 
-    def residual(self, active: IntArray, mean: FloatArray, gram: FloatArray) -> float:
+    def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
         """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
         expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
         if expanded > 1e-6 * self.energy:
             return expanded
-        return float(((self.t - self.rows.columns(active) @ mean) ** 2).sum())
+        return float(((self.t - self.rows.columns(np.array(active, dtype=np.intp)) @ mean) ** 2).sum())
+
+    def log_hyper_prior(self, active: IntArray | list[int], alpha: FloatArray, noise: float) -> float:
+        """What the Gamma priors of the precisions and of the noise add to the log evidence."""
+        if not (self.a or self.c or self.d or self.b.any()):
+            return 0.0
+        weights = log_hyper_prior(alpha, self.a, self.b[active]).sum()
+        return float(weights + log_hyper_prior(1 / noise, self.c, self.d))
 
     def fit(self, residual: float, noise: float) -> float:
         """Log likelihood at the posterior mean, with a flat intercept integrated out."""

@@ -5,13 +5,14 @@ taken is the one with the largest gain of *priced* evidence, and the certificate
 the stop rule. Because a price makes the support a combinatorial choice, `search` also explores: see there.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
-from sparsebayes.core.scales import NoiseRule, noise_mackay
+from sparsebayes.core.scales import TINY, NoiseRule, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
@@ -20,8 +21,12 @@ COPY = 1 - 1e-10
 """Columns with a larger cosine are copies of each other; only one of them may be in the model."""
 REFRESH = 5
 """After the first ten actions, the noise is re-estimated and all is recomputed from scratch every so many."""
+PREFETCH = 32
+"""Gram columns that are computed in one pass over the rows."""
 EXPLORE_NOISE = 10.0
-EXPLORE_EXTRA = 10
+"""An excursion holds the noise at the found value divided by this."""
+EXPLORE_ADDITIONS = 10
+"""An excursion may add this many features."""
 
 
 class Candidates:
@@ -36,7 +41,7 @@ class Candidates:
         self._gram = np.empty((problem.n_columns, 8), order="F")
         self._copies = np.zeros(problem.n_columns, dtype=np.intp)
         for position, j in enumerate(self.active):
-            self._append_column(position, j)
+            self._append_column(position, j, lambda: start.active)
         self.refresh()
 
     @property
@@ -52,16 +57,18 @@ class Candidates:
         felt = P @ posterior.root.T  # Σ = rootᵀ root
         self.S = beta * self.problem.column_energy - beta**2 * np.einsum("ij,ij->i", felt, felt)
         self.Q = beta * (self.problem.projection - P @ self.mean)
-        gamma_sum = float(posterior.gamma.sum())
-        residual = self.problem.residual(np.array(active, dtype=np.intp), self.mean, P[active])
-        self._noise_terms = (residual, self.noise, gamma_sum, self.problem.n, self.problem.c, self.problem.d)
+        self.noise_terms = self._noise_terms()
         alpha = self.alpha[active]
-        self.evidence = log_evidence(self.problem.fit(residual, self.noise), self.mean, alpha, posterior.logdet)
-        self.objective = (
-            self.evidence
-            + float(log_hyper_prior(alpha, self.problem.a, self.problem.b[active]).sum())
-            + float(log_hyper_prior(beta, self.problem.c, self.problem.d))
-        )
+        fit = self.problem.fit(self.noise_terms[0], self.noise)
+        self.evidence = log_evidence(fit, self.mean, alpha, posterior.logdet)
+        self.objective = self.evidence + self.problem.log_hyper_prior(active, alpha, self.noise)
+
+    def _noise_terms(self) -> tuple[float, float, float, float, float, float]:
+        """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d."""
+        problem, active = self.problem, self.active
+        residual = problem.residual(active, self.mean, self.gram_columns[active])
+        gamma = 1 - self.alpha[active] * np.diag(self.Sigma)
+        return residual, self.noise, float(gamma.sum()), problem.n, problem.c, problem.d
 
     def posterior(self) -> GaussianPosterior:
         """Posterior of the weights in the model, from scratch."""
@@ -90,7 +97,7 @@ class Candidates:
         """Nats to be had from the noise variance; none when it would go below its floor."""
         if self.noise <= NOISE_FLOOR and self.new_noise(noise_mackay) <= NOISE_FLOOR:
             return 0.0
-        return noise_gain(*self._noise_terms)
+        return noise_gain(*self.noise_terms)
 
     def update_noise(self) -> None:
         """Re-estimate σ² and refresh."""
@@ -99,22 +106,25 @@ class Candidates:
 
     def new_noise(self, rule: NoiseRule) -> float:
         """What the rule makes of σ², kept above the floor."""
-        return max(rule(*self._noise_terms), NOISE_FLOOR)
+        return max(rule(*self.noise_terms), NOISE_FLOOR)
 
     def move(self, j: int, alpha: float) -> str:
         """Give basis j the precision α (∞: take it out); says which of the three actions that was."""
         if np.isinf(self.alpha[j]):
+            action = "add"
             self._add(j, alpha)
-            return "add"
-        if np.isinf(alpha):
+        elif np.isinf(alpha):
+            action = "delete"
             self._delete(j)
-            return "delete"
-        self._reestimate(j, alpha)
-        return "re-estimate"
+        else:
+            action = "re-estimate"
+            self._reestimate(j, alpha)
+        self.noise_terms = self._noise_terms()
+        return action
 
     def _add(self, j: int, alpha: float) -> None:
         beta, M = 1 / self.noise, len(self.active)
-        self._append_column(M, j)
+        self._append_column(M, j, self._promising)
         g = self.Sigma @ (beta * self._gram[j, :M])
         beta_e = beta * (self._gram[:, M] - self._gram[:, :M] @ g)  # φ_mᵀ B e_j for every candidate m
         var = 1 / (alpha + self.S[j])
@@ -151,12 +161,16 @@ class Candidates:
         self.S += kappa * felt**2
         self.Q += kappa * mean * felt
 
-    def _append_column(self, position: int, j: int) -> None:
+    def _promising(self) -> IntArray:
+        """The candidates most likely to enter next."""
+        return np.argsort(-(self.Q**2) / np.maximum(self.S, TINY))[:PREFETCH]
+
+    def _append_column(self, position: int, j: int, ahead: Callable[[], IntArray]) -> None:
         if position == self._gram.shape[1]:
             wider = np.empty((len(self._gram), 2 * position), order="F")
             wider[:, :position] = self._gram
             self._gram = wider
-        self._gram[:, position] = self.problem.rows.gram_column(j)
+        self._gram[:, position] = self.problem.rows.gram_column(j, ahead)
         self._copies += self._is_copy(self._gram[:, position], j)
 
     def _is_copy(self, gram_column: FloatArray, j: int) -> IntArray:
@@ -196,19 +210,27 @@ def ascend(
         to_gain = max(gain, 0.0 if hold_noise else state.noise_gain)
         before, action = state.objective, "noise"
         if gain > tol:
+            state.objective += gain + _not_in_gain(problem, best, float(state.alpha[best]), float(moves.alpha[best]))
             action = state.move(best, float(moves.alpha[best]))
             left -= action == "add"
             n_actions += 1
-            state.objective += gain
-        if gain > tol and n_actions > 10 and n_actions % REFRESH:
-            pass
-        elif hold_noise:
+        due = n_actions % REFRESH == 0 or gain <= tol
+        if hold_noise and due:
             state.refresh()
-        elif to_gain > tol:
+        elif not hold_noise and to_gain > tol and (due or n_actions <= 10):
             state.update_noise()
         return state, Info(before, to_gain, len(state.active), state.jitter, action)
 
     return iterate(Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+
+
+def _not_in_gain(problem: GaussianProblem, j: int, was: float, becomes: float) -> float:
+    """What a move adds to the objective beside its gain: there is no price in it, and the hyper-prior of what is in."""
+    if np.isfinite(was) and np.isfinite(becomes):
+        return 0.0
+    enters = np.isinf(was)
+    charged = problem.price + float(log_hyper_prior(becomes if enters else was, problem.a, problem.b[j]))
+    return charged if enters else -charged
 
 
 def search(
@@ -238,7 +260,7 @@ def search(
             max_iter=max_iter,
             callback=callback,
             hold_noise=True,
-            max_additions=len(here.active) + EXPLORE_EXTRA,
+            max_additions=EXPLORE_ADDITIONS,
         )
         there, converged = ascend(
             problem, low.solution(), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
