@@ -45,9 +45,7 @@ def mcp_cv(X, y):
     largest = np.abs((X - mean).T @ (y - centre)).max() / len(y)
     penalties = largest * np.geomspace(1, 1e-2, 30)
     errors = np.zeros(len(penalties))
-    model = MCPRegression(fit_intercept=True, warm_start=True)
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
-        model.coef_ = None
         model = MCPRegression(fit_intercept=True, warm_start=True)
         for i, penalty in enumerate(penalties):
             model.set_params(alpha=penalty).fit(X[train], y[train])

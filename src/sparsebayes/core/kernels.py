@@ -26,7 +26,7 @@ def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     The distance is expanded into one matrix product; both sets are first moved to the centre of Z, because the
     expansion loses digits with the squared distance from the origin.
     """
-    centre = Z.mean(axis=0)
+    centre = Z.mean(axis=0) if len(Z) else 0.0
     X, Z = X - centre, Z - centre
     squared = (X**2).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z**2).sum(axis=1)
     return np.asarray(np.exp(-gamma * np.maximum(squared, 0.0)))

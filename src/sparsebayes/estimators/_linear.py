@@ -30,6 +30,8 @@ class LinearFit:
     freedom: float
     log_evidence: float
     path: FloatArray
+    worth: FloatArray
+    min_gain: float
     gap: float = 0.0
     converged: bool = True
     noise_at_floor: bool = False
@@ -110,6 +112,8 @@ class Units:
             max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             result.log_evidence - per_unit,
             np.array(result.trace.objective) - per_unit,
+            result.worth[:n_features],
+            problem.price,
             result.gap,
             result.converged,
             result.noise_at_floor,
@@ -117,7 +121,7 @@ class Units:
         )
 
 
-def constant_fit(value: float, ones: bool) -> LinearFit:
+def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> LinearFit:
     """The model of a target without any spread: nothing to explain, nothing uncertain, infinite density."""
     nothing, nowhere = np.empty(0), np.empty(0, dtype=np.intp)
     width = int(ones)
@@ -132,4 +136,6 @@ def constant_fit(value: float, ones: bool) -> LinearFit:
         1.0,
         np.inf,
         np.array([np.inf]),
+        np.zeros(n_features),
+        min_gain,
     )

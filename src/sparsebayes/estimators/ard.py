@@ -75,6 +75,11 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         Variance of the noise.
     relevance_ : ndarray like `coef_`
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
+    gain_ : ndarray like `coef_`
+        Evidence, in nats, that each feature brings given the others: kept ones by staying, the others if they were
+        added. A dropped feature with a gain just below `min_gain_` is a weak signal, not an absent one.
+    min_gain_ : float
+        The price in nats that was charged for each feature.
     log_evidence_ : float or ndarray of shape (n_outputs,)
         Log probability (density) of y with the weights integrated out; a flat intercept is integrated against density
         one.
@@ -194,19 +199,20 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         previous: LinearFit | None,
     ) -> LinearFit:
         """Fit one output. The solver works in standard units: target of variance one, columns of mean square one."""
+        n_features = self.n_features_in_
+        price = float(np.log(n_features)) if self.min_gain == "auto" else float(self.min_gain)
         total = float(weight.sum())
         centre = float(weight @ y) / total if self.fit_intercept else 0.0
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
         if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
-            return constant_fit(centre, self.fit_intercept)
+            return constant_fit(centre, self.fit_intercept, n_features, price)
         units = Units(centre, unit, rows.scale / unit)
-        n_features = self.n_features_in_
         problem = GaussianProblem(
             rows,
             rows.root_weight * (y - centre if flat else y) / unit,
             total,
             flat,
-            float(np.log(n_features)) if self.min_gain == "auto" else float(self.min_gain),
+            price,
             self.a,
             units.rate(self.b),
             self.c,
@@ -246,6 +252,8 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
 
         self.coef_ = coef[0] if single else coef
         self.relevance_ = relevance[0] if single else relevance
+        self.gain_ = numbers("worth")
+        self.min_gain_ = fits[0].min_gain
         self.intercept_ = numbers("intercept")
         self.noise_variance_ = numbers("noise_variance")
         self.log_evidence_ = numbers("log_evidence")

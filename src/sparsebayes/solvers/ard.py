@@ -6,6 +6,7 @@ from functools import partial
 
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
+from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers import batch, reweighted
 from sparsebayes.solvers.loop import Callback, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Solution
@@ -23,6 +24,8 @@ class Result:
     gap: float
     converged: bool
     noise_at_floor: bool
+    worth: FloatArray
+    """Nats that each candidate brings (in the model) or would bring (outside)."""
     trace: Trace
 
 
@@ -111,5 +114,6 @@ def solve(
         gap,
         converged,
         state.noise <= NOISE_FLOOR,
+        state.worth(),
         trace,
     )

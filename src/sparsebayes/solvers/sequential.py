@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
-from sparsebayes.core.scales import TINY, NoiseRule, noise_mackay
+from sparsebayes.core.scales import TINY, NoiseRule, ard_candidate, gain, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
@@ -83,6 +83,11 @@ class Candidates:
         s[self.active] = np.clip(1 - self.alpha[self.active] * var, 0.0, 1.0) / var
         q[self.active] = self.mean / var
         return s, q
+
+    def worth(self) -> FloatArray:
+        """Nats that each candidate brings at its own best precision, whether it is in the model or not."""
+        s, q = self.factors()
+        return gain(ard_candidate(s, q, self.problem.a, self.problem.b), s, q)
 
     def moves(self) -> Moves:
         """The best change of every single precision, given all others."""
@@ -204,17 +209,17 @@ def ascend(
     def step(state: Candidates) -> tuple[Candidates, Info]:
         nonlocal left, n_actions
         moves = state.moves()
-        gains = moves.gain if left else np.where(np.isinf(state.alpha), 0.0, moves.gain)
-        best = int(np.argmax(gains))
-        gain = float(gains[best])
-        to_gain = max(gain, 0.0 if hold_noise else state.noise_gain)
+        brings = moves.gain if left else np.where(np.isinf(state.alpha), 0.0, moves.gain)
+        best = int(np.argmax(brings))
+        top, goal = float(brings[best]), float(moves.alpha[best])
+        to_gain = max(top, 0.0 if hold_noise else state.noise_gain)
         before, action = state.objective, "noise"
-        if gain > tol:
-            state.objective += gain + _not_in_gain(problem, best, float(state.alpha[best]), float(moves.alpha[best]))
-            action = state.move(best, float(moves.alpha[best]))
+        if top > tol:
+            state.objective += top + _not_in_gain(problem, best, float(state.alpha[best]), goal)
+            action = state.move(best, goal)
             left -= action == "add"
             n_actions += 1
-        due = n_actions % REFRESH == 0 or gain <= tol
+        due = n_actions % REFRESH == 0 or top <= tol
         if hold_noise and due:
             state.refresh()
         elif not hold_noise and to_gain > tol and (due or n_actions <= 10):

@@ -1,0 +1,1 @@
+"""What a person sees who does not write Python."""
