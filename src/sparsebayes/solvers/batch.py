@@ -55,6 +55,7 @@ def run(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
+    gone: float = GONE,
 ) -> tuple[State, bool]:
     """Iterate the scale rule and the noise rule until the objective moves by less than `tol` nats.
 
@@ -79,7 +80,7 @@ def run(
             alpha = np.where(pays, alpha, state.alpha * CHARGE)
         noise_terms = (residual, state.noise, float(posterior.gamma.sum()), problem.n, problem.c, problem.d)
         noise = max(noise_rule(*noise_terms), NOISE_FLOOR)
-        kept = pays | (posterior.gamma >= GONE)
+        kept = pays | (posterior.gamma >= gone)
         new = State(
             state.rows if kept.all() else state.rows.keep(kept),
             state.active[kept],
