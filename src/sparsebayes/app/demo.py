@@ -54,7 +54,7 @@ def _what_matters(model: ARDRegressor, X: np.ndarray, names: list[str]) -> None:
 
 
 def _how_good(X: np.ndarray, y: np.ndarray) -> None:
-    squared = {"sparsebayes": [], "lasso, cross-validated": [], "the mean alone": []}
+    squared: dict[str, list[np.ndarray]] = {"sparsebayes": [], "lasso, cross-validated": [], "the mean alone": []}
     covered, kept, kept_lasso = [], [], []
     for train, test in KFold(10, shuffle=True, random_state=0).split(X):
         model = ARDRegressor().fit(X[train], y[train])

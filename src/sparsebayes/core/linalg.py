@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
-from scipy.linalg.blas import dsyrk
 
 from sparsebayes.core.types import FloatArray, Scalar
 
@@ -53,11 +52,8 @@ def factorise(matrix: FloatArray) -> Factor:
 
 
 def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> FloatArray:
-    """Mᵀ diag(weight) M for weights ≥ 0, as one symmetric rank-k product."""
+    """Mᵀ diag(weight) M for weights ≥ 0; NumPy sees that it is symmetric and does half of the work."""
     if np.ndim(weight):
         matrix = matrix * np.sqrt(weight)[:, None]
-    if not matrix.size:
-        return np.zeros((matrix.shape[1], matrix.shape[1]))
-    upper = dsyrk(1.0, matrix.T) if matrix.flags.c_contiguous else dsyrk(1.0, matrix, trans=1)
-    gram = upper + np.triu(upper, 1).T
-    return np.asarray(gram if np.ndim(weight) else gram * weight)
+        return matrix.T @ matrix
+    return weight * (matrix.T @ matrix)

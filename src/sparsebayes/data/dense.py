@@ -71,7 +71,7 @@ class DenseRows:
         total = np.zeros(self.n_columns)
         for _, block in self._row_blocks():
             total += np.einsum("ij,ij->j", block, block)
-        return total
+        return total / self.scale**2
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
@@ -86,6 +86,10 @@ class DenseRows:
         if self._gram:
             kept._gram.append(self._gram[0][np.ix_(which, which)])
         return kept
+
+    def compressed(self, R: FloatArray) -> "DenseRows":
+        """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
+        return replace(DenseRows.of(np.ascontiguousarray(R)), _gram=[self.gram()])
 
     def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:
         """Φᵀ diag(weight) Φ, over blocks of rows; a shared weight costs one pass in a lifetime."""
@@ -113,7 +117,7 @@ class DenseRows:
         total = np.zeros((self.n_columns, self.n_columns))
         for rows, block in self._row_blocks():
             total += weighted_gram(block, 1.0 if weight is None else weight[rows])
-        return total
+        return total / self.scale[:, None] / self.scale
 
     def outer(self, weight: FloatArray) -> FloatArray:
         """Φ diag(weight) Φᵀ, over blocks of columns."""
@@ -140,13 +144,14 @@ class DenseRows:
         return np.asarray(self.root_weight**2 * (product**2).sum(axis=1))
 
     def _row_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
-        """Φ in pieces of a few rows."""
+        """Φ diag(scale) in pieces of a few rows; dividing the sums by the scale afterwards is less work."""
         step = max(1, BLOCK_BYTES // (8 * max(1, self.n_columns)))
+        weighted = bool((self.root_weight != 1).any())
         for start in range(0, self.n_rows, step):
             rows = slice(start, start + step)
             block = self.X[rows] - self.mean
-            block *= self.root_weight[rows, None]
-            block /= self.scale
+            if weighted:
+                block *= self.root_weight[rows, None]
             yield rows, block
 
     def _column_blocks(self) -> list[slice]:

@@ -103,6 +103,8 @@ def solve(
     The finding stage only has to come near, so it stops at √tol nats.
     """
     trace = Trace()
+    if solver != "sequential":
+        problem = problem.compressed()
     if start is None:
         start = SOLVERS[solver](problem, lasso, trace, tol**0.5, max_iter, callback)
     state, converged = search(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)

@@ -67,7 +67,7 @@ def run(
     def step(state: State) -> tuple[State, Info]:
         b = problem.b[state.active]
         posterior = gaussian_posterior(state.rows, 1 / state.noise, problem.t / state.noise, state.alpha)
-        residual = float(((problem.t - state.rows.predict(posterior.mean)) ** 2).sum())
+        residual = problem.distance(state.rows.predict(posterior.mean))
         fit = problem.fit(residual, state.noise)
         objective = log_evidence(fit, posterior.mean, state.alpha, posterior.logdet) + problem.log_hyper_prior(
             state.active, state.alpha, state.noise

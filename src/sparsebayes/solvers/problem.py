@@ -1,11 +1,12 @@
 """The regression problem as every solver sees it: standardised rows and target, and what is believed beforehand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from sparsebayes.core.evidence import gaussian_fit, log_hyper_prior
+from sparsebayes.core.linalg import factorise
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 
@@ -32,6 +33,8 @@ class GaussianProblem:
     b: FloatArray
     c: float
     d: float
+    rest: float = 0.0
+    """Squared length of the part of the target that no weight can reach, where `compressed` has taken it out."""
 
     @property
     def n(self) -> float:
@@ -46,7 +49,7 @@ class GaussianProblem:
     @cached_property
     def energy(self) -> float:
         """‖t‖²."""
-        return float(self.t @ self.t)
+        return float(self.t @ self.t) + self.rest
 
     @property
     def n_columns(self) -> int:
@@ -63,7 +66,26 @@ class GaussianProblem:
         expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
         if expanded > 1e-6 * self.energy:
             return expanded
-        return float(((self.t - self.rows.columns(np.array(active, dtype=np.intp)) @ mean) ** 2).sum())
+        return self.distance(self.rows.columns(np.array(active, dtype=np.intp)) @ mean)
+
+    def distance(self, eta: FloatArray) -> float:
+        """‖t - η‖²."""
+        return float(((self.t - eta) ** 2).sum()) + self.rest
+
+    def compressed(self) -> "GaussianProblem":
+        """The same problem on as many rows as columns: ΦᵀΦ = RᵀR and Φᵀt = Rᵀt', so R and t' say all that Φ and t do.
+
+        Left as it is when there is little to win, when the columns are dependent, or when the target is so nearly
+        reproduced that the rest, a difference of large numbers, would have lost its digits.
+        """
+        if self.rows.n_rows < 2 * self.n_columns or not self.column_energy.all():
+            return self
+        factor = factorise(self.rows.gram())
+        t = factor.half_solve(self.projection)
+        rest = self.energy - float(t @ t)
+        if factor.jitter > 0 or rest < 1e-6 * self.energy:
+            return self
+        return replace(self, rows=self.rows.compressed(factor.lower.T), t=t, rest=rest)
 
     def log_hyper_prior(self, active: IntArray | list[int], alpha: FloatArray, noise: float) -> float:
         """What the Gamma priors of the precisions and of the noise add to the log evidence."""

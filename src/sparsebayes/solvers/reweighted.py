@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import qr
 
 from sparsebayes.core.scales import ard_candidate, gain, noise_em
-from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers.batch import CHARGE
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_START, GaussianProblem, Solution
@@ -49,12 +48,12 @@ def run(
     search that follows brings it in. With a price, the penalty of what does not pay grows, as in the batch solver.
     """
     usable = problem.column_energy > 0
-    design, target = _compressed(problem, usable)
+    design = np.asfortranarray(problem.rows.columns(usable))
 
     def step(state: State) -> tuple[State, Info]:
         penalty = state.root_z * state.charge
         w = np.zeros(problem.n_columns)
-        w[usable] = lasso(design, target, state.noise * penalty[usable], state.w[usable])
+        w[usable] = lasso(design, problem.t, state.noise * penalty[usable], state.w[usable])
         active = np.flatnonzero(w)
         solution = Solution(active, penalty[active] / np.abs(w[active]), state.noise)
         model = Candidates(problem, solution)
@@ -72,12 +71,3 @@ def run(
     ones = np.ones(problem.n_columns)
     first = State(np.zeros(problem.n_columns), ones, ones, NOISE_START, empty(NOISE_START))
     return iterate(first, step, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
-
-
-def _compressed(problem: GaussianProblem, usable: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Design and target of the lasso; with more rows than columns, the triangle of a QR factor says the same."""
-    design = problem.rows.columns(usable)
-    if design.shape[0] <= design.shape[1]:
-        return np.asfortranarray(design), problem.t
-    Q, R = qr(design, mode="economic", overwrite_a=True, check_finite=False)
-    return np.asfortranarray(R), Q.T @ problem.t
