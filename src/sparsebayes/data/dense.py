@@ -64,6 +64,10 @@ class DenseRows:
         scale = np.where(constant, np.inf, np.sqrt(square))
         return replace(rows, scale=scale, _gram=[gram / scale[:, None] / scale for gram in rows._gram])
 
+    def centred(self, weight: FloatArray) -> "DenseRows":
+        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        return replace(self, mean=(weight @ self.X) / weight.sum(), _gram=[], _gram_columns={})
+
     def column_square(self) -> FloatArray:
         """diag(ΦᵀΦ); of a narrow design from the whole Gram matrix, which takes hardly longer and is needed anyway."""
         if self.n_columns <= min(NARROW, self.n_rows):

@@ -1,0 +1,150 @@
+"""Two-class problems: how the posterior of the weights is found for given precisions (mathematics, sections 1 and 3).
+
+Each w-step hands out the Gaussian posterior under sites, the log evidence (a bound, or the Laplace approximation) and
+what it needs to go on from there. A flat intercept is eliminated exactly, by centring the columns with the sites'
+precisions as weights.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
+from sparsebayes.core.sites import Sites, bernoulli_log_likelihood, jaakkola, laplace
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.solvers.batch import WStep
+
+NEWTON_STEPS = 100
+HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Posterior of the linear predictor η = level + Φw under sites, Φ centred when the intercept is flat."""
+
+    rows: DenseRows
+    posterior: GaussianPosterior
+    level: float
+    level_variance: float
+    eta: FloatArray
+
+    def variance(self) -> FloatArray:
+        """Posterior variance of every row's η."""
+        return self.level_variance + self.posterior.predictor_variance(self.rows)
+
+    def intercept(self, origin: FloatArray) -> float:
+        """Posterior mean of η at the point `origin` of the input space."""
+        return self.level - float(((self.rows.mean - origin) / self.rows.scale) @ self.posterior.mean)
+
+    def integral(self, sites: Sites, alpha: FloatArray) -> float:
+        """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
+        value = sites.value(self.eta) - 0.5 * float(alpha @ self.posterior.mean**2) + 0.5 * self.posterior.logdet
+        return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
+
+
+def predictor(rows: DenseRows, sites: Sites, alpha: FloatArray, flat_intercept: bool) -> Predictor:
+    """Posterior under given sites."""
+    b, h = np.asarray(sites.precision), sites.shift
+    level, variance = 0.0, 0.0
+    if flat_intercept:
+        total = float(b.sum())
+        level, variance = float(h.sum()) / total, 1 / total
+        rows = rows.centred(b)
+    posterior = gaussian_posterior(rows, b, h - b * level, alpha)
+    return Predictor(rows, posterior, level, variance, level + rows.predict(posterior.mean))
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Where Newton's method goes on: the weights, and the intercept at the rows' own origin."""
+
+    w: FloatArray
+    intercept: float = 0.0
+
+    def keep(self, which: BoolArray) -> "Mode":
+        """The same without some of the weights."""
+        return replace(self, w=self.w[which])
+
+    def eta(self, rows: DenseRows) -> FloatArray:
+        """The linear predictor."""
+        return self.intercept + rows.predict(self.w)
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Where the variational bound touches: one ξ per row."""
+
+    xi: FloatArray
+
+    def keep(self, which: BoolArray) -> "Contact":
+        """Rows stay when weights go."""
+        return self
+
+
+@dataclass(frozen=True)
+class BernoulliProblem:
+    """Rows, classes t in {0, 1} and row weights; and what is believed of the weights beforehand."""
+
+    rows: DenseRows
+    t: FloatArray
+    weight: FloatArray
+    flat_intercept: bool
+    price: float
+    a: float
+    b: FloatArray
+
+    def view(self, rows: DenseRows, mode: Mode, alpha: FloatArray) -> tuple[Sites, Predictor]:
+        """Laplace sites at the mode, and the posterior under them."""
+        sites = laplace(self.t, mode.eta(rows), self.weight)
+        return sites, predictor(rows, sites, alpha, self.flat_intercept)
+
+    def laplace_step(self, rows: DenseRows, alpha: FloatArray, carry: Mode) -> WStep[Mode]:
+        """Newton's method to the mode, then the posterior and the evidence there."""
+        mode = self.find_mode(rows, alpha, carry)
+        sites, found = self.view(rows, mode, alpha)
+        return WStep(found.posterior, found.integral(sites, alpha), mode)
+
+    def jaakkola_step(self, rows: DenseRows, alpha: FloatArray, carry: Contact) -> WStep[Contact]:
+        """Posterior and bound at the given ξ, then the ξ that make the bound tightest there: ξ² = E[η²]."""
+        sites = jaakkola(self.t, carry.xi, self.weight)
+        found = predictor(rows, sites, alpha, self.flat_intercept)
+        xi = np.sqrt(found.eta**2 + found.variance())
+        return WStep(found.posterior, found.integral(sites, alpha), Contact(xi))
+
+    def find_mode(self, rows: DenseRows, alpha: FloatArray, start: Mode) -> Mode:
+        """Maximum of log p(t | w) - ½ wᵀAw by Newton's method with step halving.
+
+        A full step overshoots on separable data with weak priors. The iteration ends when a step gains no more than
+        rounding; the error of the weights is then the square of the last step's.
+        """
+        here = start
+        value = self._penalised(rows, here, alpha)
+        for _ in range(NEWTON_STEPS):
+            _, found = self.view(rows, here, alpha)
+            goal = Mode(found.posterior.mean, found.intercept(rows.mean) if self.flat_intercept else 0.0)
+            there, new_value = self._halved(rows, alpha, here, goal, value)
+            gained = new_value - value
+            here, value = there, new_value
+            if gained <= 1e-13 * (1 + abs(value)):
+                break
+        return here
+
+    def _halved(
+        self, rows: DenseRows, alpha: FloatArray, here: Mode, goal: Mode, value: float
+    ) -> tuple[Mode, float]:
+        """The farthest point on the way to the goal (1, ½, ¼ …) that is no worse than here."""
+        step = 1.0
+        for _ in range(HALVINGS):
+            there = Mode(
+                here.w + step * (goal.w - here.w), here.intercept + step * (goal.intercept - here.intercept)
+            )
+            new_value = self._penalised(rows, there, alpha)
+            if new_value >= value:
+                return there, new_value
+            step /= 2
+        return here, value
+
+    def _penalised(self, rows: DenseRows, mode: Mode, alpha: FloatArray) -> float:
+        fit = self.weight @ bernoulli_log_likelihood(self.t, mode.eta(rows))
+        return float(fit - 0.5 * (alpha @ mode.w**2))

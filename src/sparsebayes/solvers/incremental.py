@@ -1,0 +1,94 @@
+"""Variational logistic regression on rows that arrive one by one or in blocks (mathematics, section 7).
+
+The posterior and the number of rows seen are the whole state. A block's ξ are iterated together; when the block has
+fewer rows than there are weights, that happens among the rows (for a single row: Sherman-Morrison and the determinant
+lemma), otherwise among the weights.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsebayes.core.linalg import factorise, weighted_gram
+from sparsebayes.core.sites import Sites, jaakkola
+from sparsebayes.core.types import FloatArray
+
+REFRESH = 1000
+"""Rows after which the covariance is recomputed from the precision matrix, so that rounding does not pile up."""
+MAX_INNER = 500
+
+
+@dataclass(frozen=True)
+class Belief:
+    """Gaussian belief about the weights: precision P, P μ, and the covariance and log|Σ| kept beside them."""
+
+    precision: FloatArray
+    vector: FloatArray
+    covariance: FloatArray
+    logdet: float
+    n_seen: float = 0.0
+    stale: int = 0
+    """Rows since the covariance was last computed from the precision."""
+
+    @classmethod
+    def prior(cls, alpha: FloatArray) -> "Belief":
+        """N(0, diag(α)⁻¹)."""
+        return cls(np.diag(alpha), np.zeros(len(alpha)), np.diag(1 / alpha), -float(np.log(alpha).sum()))
+
+    @property
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self.covariance @ self.vector
+
+
+def update(belief: Belief, Phi: FloatArray, t: FloatArray, weight: FloatArray, tol: float) -> Belief:
+    """Take in a block of rows.
+
+    ξ starts at 0 and is iterated until the bound, ½ μᵀΣ⁻¹μ + ½ log|Σ| + Σ(site constants), moves by less than `tol` of
+    itself.
+    """
+    among = _among_rows if len(Phi) < Phi.shape[1] else _among_weights
+    xi = np.zeros(len(t))
+    last = -np.inf
+    for _ in range(MAX_INNER):
+        sites = jaakkola(t, xi, weight)
+        new, eta, variance = among(belief, Phi, sites)
+        bound = 0.5 * float(new.vector @ new.mean) + 0.5 * new.logdet + float(sites.const.sum())
+        if abs(bound - last) < tol * abs(bound):
+            break
+        last = bound
+        xi = np.sqrt(eta**2 + variance)
+    new = replace(new, n_seen=belief.n_seen + float(weight.sum()))
+    return _refreshed(new) if new.stale >= REFRESH else new
+
+
+def _among_rows(belief: Belief, Phi: FloatArray, sites: Sites) -> tuple[Belief, FloatArray, FloatArray]:
+    """Σ' = Σ - ΣΦᵀ√B (I + √B ΦΣΦᵀ √B)⁻¹ √BΦΣ; mean and variance of the block's η under it."""
+    b = np.asarray(sites.precision)
+    half = np.sqrt(b)[:, None] * Phi
+    felt = half @ belief.covariance
+    factor = factorise(np.eye(len(Phi)) + felt @ half.T)
+    root = factor.half_solve(felt)
+    covariance = belief.covariance - root.T @ root
+    vector = belief.vector + Phi.T @ sites.shift
+    new = Belief(
+        belief.precision + weighted_gram(Phi, b),
+        vector,
+        covariance,
+        belief.logdet - factor.logdet,
+        stale=belief.stale + len(Phi),
+    )
+    return new, Phi @ (covariance @ vector), np.einsum("nm,nm->n", Phi @ covariance, Phi)
+
+
+def _among_weights(belief: Belief, Phi: FloatArray, sites: Sites) -> tuple[Belief, FloatArray, FloatArray]:
+    """Σ' = (P + ΦᵀBΦ)⁻¹ from scratch; mean and variance of the block's η under it."""
+    vector = belief.vector + Phi.T @ sites.shift
+    new = _refreshed(replace(belief, precision=belief.precision + weighted_gram(Phi, sites.precision), vector=vector))
+    return new, Phi @ new.mean, np.einsum("nm,nm->n", Phi @ new.covariance, Phi)
+
+
+def _refreshed(belief: Belief) -> Belief:
+    factor = factorise(belief.precision)
+    root = factor.inverse_root()
+    return replace(belief, covariance=root.T @ root, logdet=-factor.logdet, stale=0)
