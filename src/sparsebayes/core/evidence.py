@@ -13,13 +13,23 @@ from sparsebayes.core.scales import ard_candidate, gain
 from sparsebayes.core.types import FloatArray, Scalar
 
 
-def log_evidence(fit: float, mean: FloatArray, alpha: FloatArray, logdet: float) -> float:
-    """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw = fit - ½ μᵀAμ + ½ log|A| + ½ log|Σ|.
+def integral(fit: float, mean: FloatArray, alpha: FloatArray, logdet: float) -> float:
+    """Log ∫ exp(Σ sites - ½ wᵀAw) dw / √(2π)^M = fit - ½ μᵀAμ + ½ log|Σ|; `fit` is the sum of the sites at η = Φμ.
 
-    `fit` is the sum of the sites at η = Φμ. This is exact for Gaussian sites, the Laplace approximation at the mode for
-    Laplace sites, and a lower bound for bounding sites; and it has no cancelling large terms.
+    With the prior's normaliser ½ log|A| (in `scale_term`) this is the log evidence: exact for Gaussian sites, the
+    Laplace approximation for Laplace sites at the mode, a lower bound for bounding sites. No large terms cancel in it.
     """
-    return fit - 0.5 * float(alpha @ mean**2) + 0.5 * float(np.log(alpha).sum()) + 0.5 * logdet
+    return fit - 0.5 * float(alpha @ mean**2) + 0.5 * logdet
+
+
+def scale_term(alpha: FloatArray, a: Scalar, b: FloatArray | Scalar) -> float:
+    """½ log|A|, and the Gamma(a, b) hyper-prior of the precisions."""
+    return float(0.5 * np.log(alpha).sum() + log_hyper_prior(alpha, a, b).sum())
+
+
+def log_evidence(fit: float, mean: FloatArray, alpha: FloatArray, logdet: float) -> float:
+    """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw."""
+    return integral(fit, mean, alpha, logdet) + scale_term(alpha, 0.0, 0.0)
 
 
 def gaussian_fit(residual: float, noise: float, n: float, flat_intercept: bool) -> float:

@@ -27,7 +27,9 @@ def soft_threshold(x: FloatArray | Scalar, threshold: FloatArray | Scalar) -> Fl
     return np.asarray(np.sign(x) * np.maximum(np.abs(x) - threshold, 0.0))
 
 
-def gamma_bound_terms(a0: Scalar, b0: Scalar, a_n: FloatArray | Scalar, b_n: FloatArray | Scalar) -> FloatArray:
+def gamma_bound_terms(
+    a0: Scalar, b0: FloatArray | Scalar, a_n: FloatArray | Scalar, b_n: FloatArray | Scalar
+) -> FloatArray:
     """What one precision with prior Gamma(a0, b0) and q = Gamma(a_n, b_n) adds to the variational bound.
 
     It stands in the place of ½ log|A|, once per scale (mathematics, section 3, last formula of the evidence).

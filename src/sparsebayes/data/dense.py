@@ -29,6 +29,7 @@ class DenseRows:
     _gram: list[FloatArray] = field(default_factory=list, repr=False)
     """The Gram matrix with unit weights, once it was asked for."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
+    _square: list[FloatArray] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, X: FloatArray) -> "DenseRows":
@@ -62,15 +63,22 @@ class DenseRows:
             alike = np.flatnonzero((self.X[:8] == self.X[0]).all(axis=0))
             constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
-        return replace(rows, scale=scale, _gram=[gram / scale[:, None] / scale for gram in rows._gram])
+        gram = [gram / scale[:, None] / scale for gram in rows._gram]
+        return replace(rows, scale=scale, _gram=gram, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
-        return replace(self, mean=(weight @ self.X) / weight.sum(), _gram=[], _gram_columns={})
+        return DenseRows(self.X, (weight @ self.X) / weight.sum(), self.scale, self.root_weight)
+
+    def weighted(self, root_weight: FloatArray) -> "DenseRows":
+        """Each row multiplied by a factor."""
+        return DenseRows(self.X, self.mean, self.scale, self.root_weight * root_weight)
 
     def column_square(self) -> FloatArray:
         """diag(ΦᵀΦ); of a narrow design from the whole Gram matrix, which takes hardly longer and is needed anyway."""
-        if self.n_columns <= min(NARROW, self.n_rows):
+        if self._square:
+            return self._square[0]
+        if self._gram or self.n_columns <= min(NARROW, self.n_rows):
             return np.diag(self.gram())
         total = np.zeros(self.n_columns)
         for _, block in self._row_blocks():

@@ -9,7 +9,7 @@ from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
 from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers import batch, reweighted
 from sparsebayes.solvers.loop import Callback, Trace
-from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Solution
+from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Noise, Solution
 from sparsebayes.solvers.reweighted import Lasso
 from sparsebayes.solvers.sequential import certificate, empty, search
 
@@ -46,15 +46,15 @@ def _by_batch(
     scale_rule, noise_rule = rules[rule]
     state, _ = batch.run(
         problem,
-        batch.start(problem),
+        batch.start(problem, Noise(NOISE_START)),
+        w_step=problem.w_step(noise_rule),
         rule=scale_rule,
-        noise_rule=noise_rule,
         trace=trace,
         tol=tol,
         max_iter=max_iter,
         callback=callback,
     )
-    return state.solution
+    return Solution(state.active, state.alpha, state.carry.variance)
 
 
 def _by_reweighting(

@@ -9,14 +9,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparsebayes.core.evidence import integral, scale_term
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
 from sparsebayes.core.sites import Sites, bernoulli_log_likelihood, jaakkola, laplace
-from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.core.special import gamma_bound_terms
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers.batch import WStep
+from sparsebayes.solvers.problem import GaussianProblem
 
 NEWTON_STEPS = 100
 HALVINGS = 40
+TINY_PRECISION = 1e-12
+"""Site precision below which a saturated row is treated as if it had this one, so that 1/√b stays finite."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Predictor:
 
     def integral(self, sites: Sites, alpha: FloatArray) -> float:
         """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
-        value = sites.value(self.eta) - 0.5 * float(alpha @ self.posterior.mean**2) + 0.5 * self.posterior.logdet
+        value = integral(sites.value(self.eta), self.posterior.mean, alpha, self.posterior.logdet)
         return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
 
 
@@ -66,6 +71,10 @@ class Mode:
         """The same without some of the weights."""
         return replace(self, w=self.w[which])
 
+    def grow(self) -> "Mode":
+        """The same with one more weight, at zero."""
+        return replace(self, w=np.append(self.w, 0.0))
+
     def eta(self, rows: DenseRows) -> FloatArray:
         """The linear predictor."""
         return self.intercept + rows.predict(self.w)
@@ -81,6 +90,10 @@ class Contact:
         """Rows stay when weights go."""
         return self
 
+    def grow(self) -> "Contact":
+        """Rows stay when weights come."""
+        return self
+
 
 @dataclass(frozen=True)
 class BernoulliProblem:
@@ -94,23 +107,39 @@ class BernoulliProblem:
     a: float
     b: FloatArray
 
-    def view(self, rows: DenseRows, mode: Mode, alpha: FloatArray) -> tuple[Sites, Predictor]:
-        """Laplace sites at the mode, and the posterior under them."""
-        sites = laplace(self.t, mode.eta(rows), self.weight)
-        return sites, predictor(rows, sites, alpha, self.flat_intercept)
+    def scale_term(self, active: IntArray, alpha: FloatArray) -> float:
+        """½ log|A| and the log hyper-prior of the precisions."""
+        return scale_term(alpha, self.a, self.b[active])
+
+    def sites(self, rows: DenseRows, carry: Mode | Contact) -> Sites:
+        """The local Gaussian view: Laplace's at a mode, Jaakkola's at contact points."""
+        if isinstance(carry, Mode):
+            return laplace(self.t, carry.eta(rows), self.weight)
+        return jaakkola(self.t, carry.xi, self.weight)
 
     def laplace_step(self, rows: DenseRows, alpha: FloatArray, carry: Mode) -> WStep[Mode]:
         """Newton's method to the mode, then the posterior and the evidence there."""
         mode = self.find_mode(rows, alpha, carry)
-        sites, found = self.view(rows, mode, alpha)
+        sites = self.sites(rows, mode)
+        found = predictor(rows, sites, alpha, self.flat_intercept)
         return WStep(found.posterior, found.integral(sites, alpha), mode)
 
     def jaakkola_step(self, rows: DenseRows, alpha: FloatArray, carry: Contact) -> WStep[Contact]:
         """Posterior and bound at the given ξ, then the ξ that make the bound tightest there: ξ² = E[η²]."""
-        sites = jaakkola(self.t, carry.xi, self.weight)
+        sites = self.sites(rows, carry)
         found = predictor(rows, sites, alpha, self.flat_intercept)
         xi = np.sqrt(found.eta**2 + found.variance())
         return WStep(found.posterior, found.integral(sites, alpha), Contact(xi))
+
+    def gaussian_view(self, sites: Sites) -> GaussianProblem:
+        """All candidate columns under fixed sites, as a regression with noise variance one."""
+        b = np.maximum(np.asarray(sites.precision), TINY_PRECISION)
+        level = float(sites.shift.sum() / b.sum()) if self.flat_intercept else 0.0
+        rows = self.rows.centred(b) if self.flat_intercept else self.rows
+        t = (sites.shift - b * level) / np.sqrt(b)
+        total = float(self.weight.sum())
+        flat = self.flat_intercept
+        return GaussianProblem(rows.weighted(np.sqrt(b)), t, total, flat, self.price, self.a, self.b, c=0.0, d=0.0)
 
     def find_mode(self, rows: DenseRows, alpha: FloatArray, start: Mode) -> Mode:
         """Maximum of log p(t | w) - ½ wᵀAw by Newton's method with step halving.
@@ -121,7 +150,7 @@ class BernoulliProblem:
         here = start
         value = self._penalised(rows, here, alpha)
         for _ in range(NEWTON_STEPS):
-            _, found = self.view(rows, here, alpha)
+            found = predictor(rows, self.sites(rows, here), alpha, self.flat_intercept)
             goal = Mode(found.posterior.mean, found.intercept(rows.mean) if self.flat_intercept else 0.0)
             there, new_value = self._halved(rows, alpha, here, goal, value)
             gained = new_value - value
@@ -130,15 +159,11 @@ class BernoulliProblem:
                 break
         return here
 
-    def _halved(
-        self, rows: DenseRows, alpha: FloatArray, here: Mode, goal: Mode, value: float
-    ) -> tuple[Mode, float]:
+    def _halved(self, rows: DenseRows, alpha: FloatArray, here: Mode, goal: Mode, value: float) -> tuple[Mode, float]:
         """The farthest point on the way to the goal (1, ½, ¼ …) that is no worse than here."""
         step = 1.0
         for _ in range(HALVINGS):
-            there = Mode(
-                here.w + step * (goal.w - here.w), here.intercept + step * (goal.intercept - here.intercept)
-            )
+            there = Mode(here.w + step * (goal.w - here.w), here.intercept + step * (goal.intercept - here.intercept))
             new_value = self._penalised(rows, there, alpha)
             if new_value >= value:
                 return there, new_value
@@ -148,3 +173,18 @@ class BernoulliProblem:
     def _penalised(self, rows: DenseRows, mode: Mode, alpha: FloatArray) -> float:
         fit = self.weight @ bernoulli_log_likelihood(self.t, mode.eta(rows))
         return float(fit - 0.5 * (alpha @ mode.w**2))
+
+
+@dataclass(frozen=True)
+class VariationalProblem(BernoulliProblem):
+    """The same with the precisions integrated out variationally: q(α) is Gamma with mean α."""
+
+    shared: bool = False
+
+    def scale_term(self, active: IntArray, alpha: FloatArray) -> float:
+        """What the Gamma(a, b) priors and posteriors of the precisions bring to the bound, once per scale."""
+        if self.shared:
+            a_n = self.a + len(alpha) / 2
+            return float(gamma_bound_terms(self.a, self.b[0], a_n, a_n / alpha[0]))
+        a_n = self.a + 0.5
+        return float(gamma_bound_terms(self.a, self.b[active], a_n, a_n / alpha).sum())

@@ -1,19 +1,34 @@
 """The regression problem as every solver sees it: standardised rows and target, and what is believed beforehand."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from sparsebayes.core.evidence import gaussian_fit, log_hyper_prior
+from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior, scale_term
 from sparsebayes.core.linalg import factorise
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.posterior import gaussian_posterior
+from sparsebayes.core.scales import NoiseRule
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.solvers.batch import WStep
 
 NOISE_FLOOR = 1e-8
 """Smallest noise variance, as a fraction of the target's variance: on noise-free data σ² would run to 0."""
 NOISE_START = 0.1
 """First noise variance, as a fraction of the target's variance."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise variance, as what one w-step hands to the next."""
+
+    variance: float
+
+    def keep(self, which: BoolArray) -> "Noise":
+        """The noise stays when weights go."""
+        return self
 
 
 @dataclass
@@ -58,8 +73,8 @@ class GaussianProblem:
 
     @cached_property
     def column_energy(self) -> FloatArray:
-        """diag(ΦᵀΦ): the weighted row count for each standardised column, 0 for a constant one."""
-        return np.where(np.isfinite(self.rows.scale), self.n_weighted, 0.0)
+        """diag(ΦᵀΦ): for standardised columns the weighted row count, or 0 for a constant one."""
+        return self.rows.column_square()
 
     def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
         """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
@@ -87,12 +102,23 @@ class GaussianProblem:
             return self
         return replace(self, rows=self.rows.compressed(factor.lower.T), t=t, rest=rest)
 
-    def log_hyper_prior(self, active: IntArray | list[int], alpha: FloatArray, noise: float) -> float:
-        """What the Gamma priors of the precisions and of the noise add to the log evidence."""
-        if not (self.a or self.c or self.d or self.b.any()):
-            return 0.0
-        weights = log_hyper_prior(alpha, self.a, self.b[active]).sum()
-        return float(weights + log_hyper_prior(1 / noise, self.c, self.d))
+    def scale_term(self, active: IntArray | list[int], alpha: FloatArray) -> float:
+        """½ log|A| and the log hyper-prior of the precisions."""
+        return scale_term(alpha, self.a, self.b[active])
+
+    def w_step(self, noise_rule: NoiseRule) -> Callable[[DenseRows, FloatArray, Noise], WStep[Noise]]:
+        """Exact posterior at the carried noise variance; the rule says with which one to go on."""
+
+        def step(rows: DenseRows, alpha: FloatArray, carry: Noise) -> WStep[Noise]:
+            noise = carry.variance
+            posterior = gaussian_posterior(rows, 1 / noise, self.t / noise, alpha)
+            residual = self.distance(rows.predict(posterior.mean))
+            value = integral(self.fit(residual, noise), posterior.mean, alpha, posterior.logdet)
+            value += float(log_hyper_prior(1 / noise, self.c, self.d))
+            terms = (residual, noise, float(posterior.gamma.sum()), self.n, self.c, self.d)
+            return WStep(posterior, value, Noise(max(noise_rule(*terms), NOISE_FLOOR)))
+
+        return step
 
     def fit(self, residual: float, noise: float) -> float:
         """Log likelihood at the posterior mean, with a flat intercept integrated out."""

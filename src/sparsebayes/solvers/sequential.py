@@ -61,7 +61,9 @@ class Candidates:
         alpha = self.alpha[active]
         fit = self.problem.fit(self.noise_terms[0], self.noise)
         self.evidence = log_evidence(fit, self.mean, alpha, posterior.logdet)
-        self.objective = self.evidence + self.problem.log_hyper_prior(active, alpha, self.noise)
+        p = self.problem
+        priors = log_hyper_prior(alpha, p.a, p.b[active]).sum() + log_hyper_prior(beta, p.c, p.d)
+        self.objective = self.evidence + float(priors)
 
     def _noise_terms(self) -> tuple[float, float, float, float, float, float]:
         """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d."""
