@@ -79,7 +79,8 @@ def best_moves(
         rate = np.broadcast_to(b, s.shape)[inside]
         to = np.where(pays[inside], target[inside], at)
         moved += log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
-    brings[inside] = np.where(pays[inside], moved, price - present)
+    # With a hyper-prior the best precision may be worth less than the present one; what decides is the best.
+    brings[inside] = np.where(pays[inside], moved, price - np.minimum(present, worth[inside]))
     return Moves(target, brings)
 
 

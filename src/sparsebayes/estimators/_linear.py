@@ -1,11 +1,12 @@
 """A fitted linear model in the user's units: made from a solver's result, and asked for predictions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from sparsebayes.core.basis import LinearBasis
+from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.ard import Result
 from sparsebayes.solvers.problem import GaussianProblem, Solution
@@ -13,8 +14,9 @@ from sparsebayes.solvers.problem import GaussianProblem, Solution
 
 @dataclass(frozen=True)
 class LinearFit:
-    """Posterior N(mean, rootᵀ root) of the kept weights, and of the intercept (last) where there is one.
+    """Posterior of the kept weights, and of the intercept (last) where there is one.
 
+    The covariance is diag(diagonal) + sign · rootᵀ root: with more weights than rows (ridge) no square matrix is kept.
     The intercept is the predictor at `basis.reference`, not at zero: there it is uncorrelated with the weights, and
     nothing cancels when the inputs lie far from the origin.
     """
@@ -22,20 +24,22 @@ class LinearFit:
     basis: LinearBasis
     mean: FloatArray
     root: FloatArray
+    diagonal: FloatArray
+    sign: int
     columns: IntArray
     """Columns of the design that have a precision: the kept features and, with an ARD prior on it, the intercept."""
     precision: FloatArray
     gamma: FloatArray
-    noise_variance: float
-    freedom: float
     log_evidence: float
     path: FloatArray
     worth: FloatArray
     min_gain: float
     gap: float = 0.0
     converged: bool = True
-    noise_at_floor: bool = False
     n_jittered: int = 0
+    noise_variance: float = 0.0
+    freedom: float = np.inf
+    noise_at_floor: bool = False
 
     @property
     def active(self) -> IntArray:
@@ -50,8 +54,9 @@ class LinearFit:
     @property
     def covariance(self) -> FloatArray:
         """Posterior covariance of the kept features' weights."""
-        root = self.root[:, : len(self.active)]
-        return root.T @ root
+        n = len(self.active)
+        root = self.root[:, :n]
+        return np.diag(self.diagonal[:n]) + self.sign * (root.T @ root)
 
     @property
     def intercept(self) -> float:
@@ -59,14 +64,86 @@ class LinearFit:
         at_reference = self.mean[-1] if self.basis.ones else 0.0
         return float(at_reference - self.basis.reference @ self.coef)
 
-    def latent(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean of the linear predictor, and a root of its covariance (rows × weights)."""
+    def latent(self, X: FloatArray) -> FloatArray:
+        """Mean of the linear predictor."""
+        return self.basis(X) @ self.mean
+
+    def latent_variance(self, X: FloatArray) -> FloatArray:
+        """Variance of the linear predictor, row by row."""
         Phi = self.basis(X)
-        return Phi @ self.mean, Phi @ self.root.T
+        felt = Phi @ self.root.T
+        return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", felt, felt), 0.0)
+
+    def latent_covariance(self, X: FloatArray) -> FloatArray:
+        """Joint covariance of the linear predictor of all rows."""
+        Phi = self.basis(X)
+        felt = Phi @ self.root.T
+        return (Phi * self.diagonal) @ Phi.T + self.sign * (felt @ felt.T)
 
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the kept weights (and of the intercept at the reference), one per row."""
-        return self.mean + rng.standard_normal((n_samples, len(self.root))) @ self.root
+        if self.sign > 0:
+            return self.mean + rng.standard_normal((n_samples, len(self.root))) @ self.root
+        # Σ = √d (I - UᵀU) √d with U = root/√d; on the singular vectors V of U the root of I - UᵀU is √(1 - σ²).
+        half = np.sqrt(self.diagonal)
+        _, singular, V = np.linalg.svd(self.root / np.where(half > 0, half, 1.0), full_matrices=False)
+        z = rng.standard_normal((n_samples, len(self.mean)))
+        shrink = np.sqrt(np.maximum(1 - singular**2, 0.0)) - 1
+        return self.mean + half * (z + ((z @ V.T) * shrink) @ V)
+
+    def weight_samples(
+        self, n_samples: int, n_features: int, rng: np.random.RandomState
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draws of all weights (zeros for what is gone) and of the intercept at x = 0."""
+        draws = self.draw(n_samples, rng)
+        kept = draws[:, : len(self.active)]
+        coef = np.zeros((n_samples, n_features))
+        coef[:, self.active] = kept
+        return coef, (draws[:, -1] if self.basis.ones else 0.0) - kept @ self.basis.reference
+
+
+def in_data_units(
+    posterior: GaussianPosterior, columns: IntArray, alpha: FloatArray, scale: FloatArray, reference: FloatArray
+) -> LinearFit:
+    """A posterior of standardised weights as one of weights per unit of input, columns in their own order.
+
+    `scale` and `reference` belong to all columns of the design. An intercept is brought in by `with_flat_intercept` or
+    `with_ones_column`.
+    """
+    order = np.argsort(columns)
+    columns = columns[order]
+    unit = scale[columns]
+    return LinearFit(
+        LinearBasis(columns, reference[columns]),
+        posterior.mean[order] / unit,
+        posterior.root[:, order] / unit,
+        posterior.diagonal[order] / unit**2,
+        posterior.sign,
+        columns,
+        alpha[order] * unit**2,
+        posterior.gamma[order],
+        log_evidence=np.nan,
+        path=np.empty(0),
+        worth=np.empty(0),
+        min_gain=0.0,
+    )
+
+
+def with_flat_intercept(fit: LinearFit, level: float, variance: float) -> LinearFit:
+    """The same with an intercept at the reference that is independent of the weights."""
+    if fit.sign > 0:
+        root, diagonal = block_diag(fit.root, np.sqrt(variance)), np.append(fit.diagonal, 0.0)
+    else:
+        root, diagonal = np.pad(fit.root, ((0, 0), (0, 1))), np.append(fit.diagonal, variance)
+    basis = replace(fit.basis, ones=True)
+    return replace(fit, basis=basis, mean=np.append(fit.mean, level), root=root, diagonal=diagonal)
+
+
+def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
+    """The same where the last column of the design, if kept, was a column of ones: it becomes the intercept."""
+    if not (fit.columns == n_features).any():
+        return fit
+    return replace(fit, basis=LinearBasis(fit.columns[:-1], fit.basis.reference[:-1], ones=True))
 
 
 @dataclass(frozen=True)
@@ -89,35 +166,26 @@ class Units:
 
     def fit(self, problem: GaussianProblem, result: Result, n_features: int) -> LinearFit:
         """The solver's result in the data's units, features in their own order."""
-        order = np.argsort(result.solution.active)
-        columns = result.solution.active[order]
-        scale = self.scale[columns]
-        noise = result.solution.noise * self.unit**2
-        mean = result.posterior.mean[order] / scale
-        root = result.posterior.root[:, order] / scale
+        solution = result.solution
+        noise = solution.noise * self.unit**2
+        fit = in_data_units(result.posterior, solution.active, solution.alpha, self.scale, problem.rows.mean)
         if problem.flat_intercept:
-            mean = np.append(mean, self.centre)
-            root = block_diag(root, np.sqrt(noise / problem.n_weighted))
-        features = columns[columns < n_features]
-        ones = problem.flat_intercept or len(features) < len(columns)
+            fit = with_flat_intercept(fit, self.centre, noise / problem.n_weighted)
+        else:
+            fit = with_ones_column(fit, n_features)
         per_unit = problem.n * np.log(self.unit)  # a density of y, not of t
-        return LinearFit(
-            LinearBasis(features, problem.rows.mean[features], ones),
-            mean,
-            root,
-            columns,
-            result.solution.alpha[order] * scale**2,
-            result.posterior.gamma[order],
-            noise,
-            max(problem.n - float(result.posterior.gamma.sum()), 1.0),
-            result.log_evidence - per_unit,
-            np.array(result.trace.objective) - per_unit,
-            result.worth[:n_features],
-            problem.price,
-            result.gap,
-            result.converged,
-            result.noise_at_floor,
-            result.trace.n_jittered,
+        return replace(
+            fit,
+            log_evidence=result.log_evidence - per_unit,
+            path=np.array(result.trace.objective) - per_unit,
+            worth=result.worth[:n_features],
+            min_gain=problem.price,
+            gap=result.gap,
+            converged=result.converged,
+            n_jittered=result.trace.n_jittered,
+            noise_variance=noise,
+            freedom=max(problem.n - float(result.posterior.gamma.sum()), 1.0),
+            noise_at_floor=result.noise_at_floor,
         )
 
 
@@ -129,13 +197,14 @@ def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> 
         LinearBasis(nowhere, nothing, ones),
         np.full(width, value),
         np.zeros((width, width)),
+        np.zeros(width),
+        1,
         nowhere,
         nothing,
         nothing,
-        0.0,
-        1.0,
-        np.inf,
-        np.array([np.inf]),
-        np.zeros(n_features),
-        min_gain,
+        log_evidence=np.inf,
+        path=np.array([np.inf]),
+        worth=np.zeros(n_features),
+        min_gain=min_gain,
+        freedom=1.0,
     )

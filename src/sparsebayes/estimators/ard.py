@@ -297,12 +297,11 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         X = self._validate(X)
         means, spreads = [], []
         for fit in self._fits:
-            mean, root = fit.latent(X)
-            means.append(mean)
+            means.append(fit.latent(X))
             if return_std:
-                spreads.append(np.sqrt((root**2).sum(axis=1) + fit.noise_variance))
+                spreads.append(np.sqrt(fit.latent_variance(X) + fit.noise_variance))
             elif return_cov:
-                spreads.append(root @ root.T + fit.noise_variance * np.eye(len(X)))
+                spreads.append(fit.latent_covariance(X) + fit.noise_variance * np.eye(len(X)))
         if return_std or return_cov:
             return self._join(means), self._join(spreads)
         return self._join(means)
@@ -329,14 +328,10 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rng = check_random_state(random_state)
-        coefs = np.zeros((n_samples, len(self._fits), self.n_features_in_))
-        intercepts = np.zeros((n_samples, len(self._fits)))
-        for k, fit in enumerate(self._fits):
-            draws = fit.draw(n_samples, rng)
-            kept = draws[:, : len(fit.active)]
-            coefs[:, k, fit.active] = kept
-            intercepts[:, k] = (draws[:, -1] if fit.basis.ones else 0.0) - kept @ fit.basis.reference
-        return (coefs[:, 0], intercepts[:, 0]) if self._single else (coefs, intercepts)
+        draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
+        if self._single:
+            return draws[0]
+        return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draws of new observations, of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)."""

@@ -5,6 +5,7 @@ what it needs to go on from there. A flat intercept is eliminated exactly, by ce
 precisions as weights.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,6 +80,13 @@ class Mode:
         """The linear predictor."""
         return self.intercept + rows.predict(self.w)
 
+    def towards(self, goal: "Mode") -> Iterator["Mode"]:
+        """Points on the way to the goal: all of it, a half, a quarter …"""
+        for power in range(HALVINGS):
+            part = 0.5**power
+            w = self.w + part * (goal.w - self.w)
+            yield Mode(w, self.intercept + part * (goal.intercept - self.intercept))
+
 
 @dataclass(frozen=True)
 class Contact:
@@ -93,6 +101,13 @@ class Contact:
     def grow(self) -> "Contact":
         """Rows stay when weights come."""
         return self
+
+
+@dataclass
+class View(GaussianProblem):
+    """A problem under fixed sites; `level` is the intercept at the columns' weighted means."""
+
+    level: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -131,15 +146,14 @@ class BernoulliProblem:
         xi = np.sqrt(found.eta**2 + found.variance())
         return WStep(found.posterior, found.integral(sites, alpha), Contact(xi))
 
-    def gaussian_view(self, sites: Sites) -> GaussianProblem:
+    def gaussian_view(self, sites: Sites) -> View:
         """All candidate columns under fixed sites, as a regression with noise variance one."""
         b = np.maximum(np.asarray(sites.precision), TINY_PRECISION)
         level = float(sites.shift.sum() / b.sum()) if self.flat_intercept else 0.0
         rows = self.rows.centred(b) if self.flat_intercept else self.rows
         t = (sites.shift - b * level) / np.sqrt(b)
-        total = float(self.weight.sum())
-        flat = self.flat_intercept
-        return GaussianProblem(rows.weighted(np.sqrt(b)), t, total, flat, self.price, self.a, self.b, c=0.0, d=0.0)
+        flat, total = self.flat_intercept, float(self.weight.sum())
+        return View(rows.weighted(np.sqrt(b)), t, total, flat, self.price, self.a, self.b, c=0.0, d=0.0, level=level)
 
     def find_mode(self, rows: DenseRows, alpha: FloatArray, start: Mode) -> Mode:
         """Maximum of log p(t | w) - ½ wᵀAw by Newton's method with step halving.

@@ -1,0 +1,126 @@
+"""What the linear classifiers share: labels, weights of classes, one binary fit per class, and probabilities."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import check_random_state, compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.estimators._base import SupportMixin
+from sparsebayes.estimators._linear import LinearFit
+
+
+class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
+    """A linear classifier with a Gaussian posterior per class; two classes need one.
+
+    Subclasses give `_fit_binary` and the parameters `proba`, `class_weight` and `n_jobs`.
+    """
+
+    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
+        raise NotImplementedError
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
+        """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = encoder.classes_
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        codes = encoder.transform(y)
+        if (weight == 0).any():
+            X, codes, weight = X[weight > 0], codes[weight > 0], weight[weight > 0]
+        if len(np.unique(codes)) < 2:
+            raise ValueError(
+                f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
+                "a classifier needs at least 2 classes"
+                if len(codes)
+                else "sample_weight is zero for every row"
+            )
+        return X, codes, weight
+
+    def _fit_all(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> list[LinearFit]:
+        """One fit for two classes, one against the rest for each of more."""
+        if len(self.classes_) == 2:
+            return [self._fit_binary(X, codes.astype(np.float64), weight)]
+        fit: Callable[..., LinearFit] = delayed(self._fit_binary)
+        return Parallel(n_jobs=self.n_jobs)(
+            fit(X, (codes == k).astype(np.float64), weight) for k in range(len(self.classes_))
+        )
+
+    def _store(self, fits: list[LinearFit]) -> None:
+        """Fitted attributes: arrays with one row per fit; lists (or for two classes the one array) where shapes differ."""
+        shape = (len(fits), self.n_features_in_)
+        coef, relevance = np.zeros(shape), np.zeros(shape)
+        for k, fit in enumerate(fits):
+            coef[k, fit.active] = fit.coef
+            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+        single = len(fits) == 1
+        self.coef_, self.relevance_ = coef, relevance
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.gain_ = np.array([fit.worth for fit in fits])
+        self.min_gain_ = fits[0].min_gain
+        active, precision = [fit.active for fit in fits], [fit.precision[: len(fit.active)] for fit in fits]
+        path = [fit.path for fit in fits]
+        self.active_ = active[0] if single else active
+        self.precision_ = precision[0] if single else precision
+        self.evidence_path_ = path[0] if single else path
+        self.log_evidence_ = fits[0].log_evidence if single else np.array([fit.log_evidence for fit in fits])
+        self.optimality_gap_ = max(fit.gap for fit in fits)
+        self.converged_ = all(fit.converged for fit in fits)
+        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
+        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
+        self._fits = fits
+
+    @property
+    def covariance_(self) -> Any:
+        """Posterior covariance of the kept weights; computed when asked for. A list with more than two classes."""
+        check_is_fitted(self)
+        covariances = [fit.covariance for fit in self._fits]
+        return covariances[0] if len(covariances) == 1 else covariances
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Posterior mean of the linear predictor: of the second class, or one column per class."""
+        X = self._checked(X)
+        scores = np.column_stack([fit.latent(X) for fit in self._fits])
+        return scores[:, 0] if len(self._fits) == 1 else scores
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Class probabilities, averaged over the posterior as `proba` says; each row adds up to 1."""
+        X = self._checked(X)
+        probability = PROBABILITIES[self.proba]
+        positive = np.column_stack([probability(fit.latent(X), fit.latent_variance(X)) for fit in self._fits])
+        if len(self._fits) == 1:
+            return np.column_stack([1 - positive, positive])
+        total = positive.sum(axis=1, keepdims=True)
+        even = np.full_like(positive, 1 / positive.shape[1])
+        return np.where(total > 0, positive / np.where(total > 0, total, 1.0), even)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of the class probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> AnyArray:
+        """The class with the largest score."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Draws of the weights (n_samples, n_fits, n_features) and intercepts (n_samples, n_fits)."""
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
+        return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
+
+    def _checked(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
