@@ -1,6 +1,6 @@
 """Do they find the true features? Support F1 and error against the oracle, and the power to see weak signals.
 
-    python benchmarks/truth.py [--seeds 20] [--power-seeds 20] [--out benchmarks/results]
+    python benchmarks/truth.py [--seeds 20] [--out benchmarks/results]
 
 Prints one row per design and contender, writes truth.csv and power.png. The oracle is least squares on the true
 features.
@@ -51,27 +51,28 @@ def table(seeds):
 
 
 def power(seeds):
-    """Share of the true features found and number of false ones, by strength of the true weights."""
-    scores = {name: np.zeros((len(STRENGTHS), seeds, 2)) for name in POWER_NAMES}
+    """Share of the true features found, number of false ones and test error, by strength of the true weights."""
+    scores = {name: np.zeros((len(STRENGTHS), seeds, 3)) for name in POWER_NAMES}
     for i, strength in enumerate(STRENGTHS):
         for seed in range(seeds):
             design = Linear(POWER.n_samples, POWER.n_features, strength=float(strength))
-            X, y, _, _, true = design.draw(1000 + seed, n_test=1)
+            X, y, X_test, y_test, true = design.draw(1000 + seed)
             for name in POWER_NAMES:
-                kept, _ = quietly(PEERS[name], X, y)
+                kept, predict = quietly(PEERS[name], X, y)
                 hits = len(set(kept) & set(true))
-                scores[name][i, seed] = hits / len(true), len(kept) - hits
+                scores[name][i, seed] = hits / len(true), len(kept) - hits, rmse(y_test, predict(X_test))
     return {name: values.mean(axis=1) for name, values in scores.items()}
 
 
 def draw_power(scores, path):
-    """Two panels: power, and its cost in false discoveries."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    """Three panels: power, its cost in false discoveries, and what both mean for prediction."""
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.3), layout="constrained")
     for (name, values), colour, marker in zip(scores.items(), ("#0b6e4f", "#b5532a"), "os", strict=True):
         for axis, column in zip(axes, values.T, strict=True):
             axis.plot(STRENGTHS, column, marker=marker, color=colour, label=name)
     axes[0].set(ylabel="share of the 10 true features found", ylim=(-0.03, 1.03))
-    axes[1].set(ylabel="false features kept", ylim=(-0.5, None))
+    axes[1].set(ylabel="false features kept", ylim=(-0.8, None))
+    axes[2].set(ylabel="test error (RMSE)", ylim=(1.0, None))
     for axis in axes:
         axis.set(xlabel="size of each true weight (noise sd 1)")
         axis.grid(alpha=0.3)
@@ -84,7 +85,6 @@ def draw_power(scores, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--power-seeds", type=int, default=20)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -100,10 +100,10 @@ def main():
                 flush=True,
             )
             writer.writerow(row)
-    scores = power(arguments.power_seeds)
+    scores = power(arguments.seeds)
     for name, values in scores.items():
-        for strength, (share, false) in zip(STRENGTHS, values, strict=True):
-            print(f"strength {strength:.2f}  {name:28s} found {share:.2f}  false {false:.2f}")
+        for strength, (share, false, error) in zip(STRENGTHS, values, strict=True):
+            print(f"strength {strength:.2f}  {name:28s} found {share:.2f}  false {false:5.2f}  RMSE {error:.3f}")
     draw_power(scores, arguments.out / "power.png")
 
 

@@ -1,0 +1,104 @@
+"""What all tests share: one BLAS thread per worker (two compete for the same cores), and small data."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from threadpoolctl import threadpool_limits
+
+from sparsebayes.estimators import ESTIMATORS
+
+_limits = threadpool_limits(1)
+
+OPTIONS: tuple[dict[str, Any], ...] = ({}, {"min_gain": 0.0}, {"intercept_prior": "ard"}, {"fit_intercept": False})
+"""Settings that every solver is tried with, where a class has them."""
+
+
+def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
+    """The defaults of a class, and each of its solvers with each of the options."""
+    yield cls()
+    names = [option for option in cls._parameter_constraints.get("solver", []) if isinstance(option, StrOptions)]
+    solvers = sorted(set().union(*(option.options for option in names)) - {"auto"})
+    for solver, options in product(solvers, OPTIONS):
+        if options.keys() <= cls._parameter_constraints.keys():
+            yield cls(solver=solver, **options)
+
+
+VARIANTS = [model for cls in ESTIMATORS for model in variants(cls)]
+CASES = {
+    "estimator": VARIANTS,
+    "regressor": [model for model in VARIANTS if is_regressor(model)],
+    "priced": [model for model in VARIANTS if model.get_params().get("min_gain") == "auto"],
+    "textbook": [model for model in VARIANTS if model.get_params().get("min_gain") == 0],
+    "flat": [
+        model
+        for model in VARIANTS
+        if is_regressor(model) and model.get_params().get("intercept_prior") == "flat" and model.fit_intercept
+    ],
+    "default": [cls() for cls in ESTIMATORS],
+}
+"""Arguments of a test that stand for every estimator of a kind; whatever joins ESTIMATORS is tested by asking for them.
+
+priced, textbook: the default charge for a feature, and none.
+flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie.
+"""
+
+
+def name(model: BaseEstimator) -> str:
+    changed = [
+        f"{key}={value}" for key, value in model.get_params().items() if value != type(model)().get_params()[key]
+    ]
+    return f"{type(model).__name__}({','.join(changed)})"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for argument in CASES.keys() & set(metafunc.fixturenames):
+        metafunc.parametrize(argument, CASES[argument], ids=name)
+    if "estimator_check" in metafunc.fixturenames:
+        checks = [(model, check) for model in VARIANTS for _, check in estimator_checks_generator(model)]
+        ids = [f"{name(model)}-{getattr(check, 'func', check).__name__}" for model, check in checks]
+        metafunc.parametrize("estimator_check", [partial(check, model) for model, check in checks], ids=ids)
+
+
+@pytest.fixture(autouse=True)
+def fresh(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests share the parametrised estimators, so they must clone what they fit; this catches the one that forgot."""
+    yield
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    for argument in CASES.keys() & params.keys():
+        assert not hasattr(params[argument], "n_features_in_"), "the test fitted a shared estimator"
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20260)
+
+
+@pytest.fixture(scope="session")
+def make_data():
+    """Sparse linear data: the first columns matter, with weights of size 1 to 2 and alternating sign."""
+
+    def make(n=60, d=12, n_true=3, noise=0.5, seed=0, offset=0.0):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, d))
+        weight = np.linspace(2, 1, n_true) * (-1) ** np.arange(n_true)
+        return X, X[:, :n_true] @ weight + offset + noise * rng.standard_normal(n)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def data_for(make_data):
+    """Data that an estimator can be fitted to: numbers to regress, or labels to tell apart."""
+
+    def make(model, **kwargs):
+        X, y = make_data(**kwargs)
+        return X, np.where(y > np.median(y), "high", "low") if is_classifier(model) else y
+
+    return make

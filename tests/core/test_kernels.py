@@ -1,0 +1,42 @@
+"""Kernels against scikit-learn and against differences taken one by one."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from sparsebayes.core.kernels import KERNELS
+
+PARAMETERS = {
+    "linear": [{}],
+    "poly": [{"gamma": 0.7, "coef0": 0.4, "degree": 2}, {"gamma": 1.0, "coef0": 1.0, "degree": 3}],
+    "rbf": [{"gamma": 1.0}, {"gamma": 0.3}],
+    "laplacian": [{"gamma": 1.0}, {"gamma": 0.3}],
+}
+CASES = [(name, parameters) for name in KERNELS for parameters in PARAMETERS[name]]
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES)
+def test_kernel_is_scikit_learns(name, parameters, rng):
+    X, Z = rng.standard_normal((9, 4)), rng.standard_normal((5, 4))
+    expected = pairwise_kernels(X, Z, metric=name, **parameters)
+    np.testing.assert_allclose(KERNELS[name](X, Z, **parameters), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_parameters_have_the_stated_defaults(name, rng):
+    X, Z = rng.standard_normal((4, 2)), rng.standard_normal((3, 2))
+    np.testing.assert_array_equal(KERNELS[name](X, Z), KERNELS[name](X, Z, **PARAMETERS[name][name == "poly"]))
+
+
+@pytest.mark.parametrize(("name", "power"), [("rbf", 2), ("laplacian", 1)])
+def test_distance_kernels_keep_their_digits_far_from_the_origin(name, power, rng):
+    X, Z = rng.standard_normal((9, 4)) + 1e4, rng.standard_normal((5, 4)) + 1e4
+    distance = (np.abs(X[:, None] - Z) ** power).sum(axis=2)
+    # Moving to the centre rounds each coordinate by at most eps · 1e4 = 2e-12.
+    np.testing.assert_allclose(KERNELS[name](X, Z), np.exp(-distance), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_a_distance_kernel_is_one_on_its_own_centre(name, rng):
+    X = 3 * rng.standard_normal((6, 3)) + 1e4
+    np.testing.assert_allclose(np.diag(KERNELS[name](X, X)), 1.0, rtol=1e-13)
