@@ -29,7 +29,7 @@ def assert_sane(model, X, y):
     assert_array_equal(np.flatnonzero(model.relevance_), model.active_)
     assert_array_equal(np.flatnonzero(model.coef_), model.active_)
     mean, std = model.predict(X, return_std=True)
-    assert (std**2 >= model.noise_variance_).all()
+    assert (std**2 >= model.noise_variance_ * (1 - 1e-12)).all()  # equal but for rounding where nothing is kept
     constant = np.mean(y) if model.fit_intercept and model.intercept_prior == "flat" else 0.0
     assert np.linalg.norm(y - mean) <= np.linalg.norm(y - constant) * (1 + 1e-12)
     assert model.converged_
@@ -98,9 +98,7 @@ def test_duplicated_rows(regressor, data):
     assert_sane(clone(regressor).fit(X, y), X, y)
 
 
-def test_a_few_rows_twice_do_not_pass_for_data_without_noise(request, priced, make_data):
-    if priced.get_params().get("solver") == "fixed-point":
-        request.applymarker(pytest.mark.xfail(reason="MacKay's noise rule collapses when nearly all rows are used up"))
+def test_a_few_rows_twice_do_not_pass_for_data_without_noise(priced, make_data):
     X, y = make_data(40, 60)
     X, y = np.concatenate([X, X[:3]]), np.concatenate([y, y[:3]])
     assert len(clone(priced).fit(X, y).active_) <= 6

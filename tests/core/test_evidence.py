@@ -152,8 +152,8 @@ def test_with_a_hyper_prior_worth_is_evidence_at_the_mode(design, t, factors, ma
         elif pays:
             hyper = a * np.log(modes[j] / alpha[j]) - b[j] * (modes[j] - alpha[j])
             expected = at_mode - here + hyper
-        else:
-            expected = without - here + price
+        else:  # by what it brings now or at its mode, whichever is less: it goes in either case
+            expected = price - min(here, at_mode) + without
         assert moves.gain[j] == pytest.approx(expected, rel=1e-9, abs=1e-11)
     assert kinds == {(True, True), (False, True), (True, False), (False, False)}
 

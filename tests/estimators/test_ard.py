@@ -287,10 +287,7 @@ HYPER = {"a": 0.5, "b": 0.2, "c": 2.0, "d": 1.0}
 @every_solver
 @every_min_gain
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_hyper_priors_end_at_the_top_of_the_posterior(request, data, solver, min_gain, fit_intercept):
-    if (solver, min_gain) == ("reweighted-l1", 0.0):
-        fault = "best_moves leaves a weight at a precision that is not its best when that best is worth less than it"
-        request.applymarker(pytest.mark.xfail(reason=fault))
+def test_hyper_priors_end_at_the_top_of_the_posterior(data, solver, min_gain, fit_intercept):
     X, y = data
     model = ARDRegressor(solver=solver, min_gain=min_gain, fit_intercept=fit_intercept, tol=1e-12, **HYPER).fit(X, y)
     a, b, c, d = HYPER.values()

@@ -91,7 +91,8 @@ def objective(evidence) -> Callable[..., float]:
 @pytest.fixture
 def priced_objective(objective) -> Callable[..., float]:
     def of(problem, alpha, noise):
-        return objective(problem, alpha, noise) - problem.price * np.isfinite(alpha).sum()
+        k, n = np.isfinite(alpha).sum(), problem.n
+        return objective(problem, alpha, noise) - problem.price * k * n / max(n - k, 1)
 
     return of
 

@@ -1,12 +1,14 @@
 """The batch solvers: EM never falls, both rules end on the top, and what is dropped was worth nothing."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
 from sparsebayes.solvers import batch
 from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.problem import NOISE_FLOOR
+from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, Noise, Solution
 
 RULES = {"em": (em, noise_em), "fixed-point": (mackay, noise_mackay)}
 HYPER = [{}, {"a": 0.3, "b": 0.1, "c": 0.5, "rate": 0.2}, {"a": 1e-2, "b": 1e-4, "c": 1e-2, "rate": 1e-4}]
@@ -18,9 +20,10 @@ def run():
         trace = Trace()
         scale_rule, noise_rule = RULES[rule]
         keywords = {"tol": 1e-9, "max_iter": 400, **keywords}
-        start = batch.start(problem)
-        state, converged = batch.run(problem, start, rule=scale_rule, noise_rule=noise_rule, trace=trace, **keywords)
-        return state, converged, trace
+        start, w_step = batch.start(problem, Noise(NOISE_START)), problem.w_step(noise_rule)
+        state, converged = batch.run(problem, start, w_step=w_step, rule=scale_rule, trace=trace, **keywords)
+        solution = Solution(state.active, state.alpha, state.carry.variance)
+        return SimpleNamespace(active=state.active, noise=solution.noise, solution=solution), converged, trace
 
     return run
 
@@ -83,7 +86,7 @@ def test_start_leaves_out_constant_columns(make_problem, run, rng):
     X = rng.standard_normal((20, 4))
     X[:, 2] = 3.0
     problem = make_problem(20, 4, X=X)
-    state = batch.start(problem)
+    state = batch.start(problem, Noise(NOISE_START))
     np.testing.assert_array_equal(state.active, [0, 1, 3])
     np.testing.assert_allclose(state.rows.columns(slice(None)), problem.rows.columns(np.array([0, 1, 3])))
     assert 2 not in run(problem)[0].active

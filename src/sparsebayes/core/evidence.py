@@ -57,7 +57,7 @@ def best_moves(
     s: FloatArray,
     q: FloatArray,
     alpha: FloatArray,
-    price: Scalar,
+    price: FloatArray | Scalar,
     a: Scalar = 0.0,
     b: FloatArray | Scalar = 0.0,
 ) -> Moves:
@@ -80,12 +80,18 @@ def best_moves(
         to = np.where(pays[inside], target[inside], at)
         moved += log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
     # With a hyper-prior the best precision may be worth less than the present one; what decides is the best.
-    brings[inside] = np.where(pays[inside], moved, price - np.minimum(present, worth[inside]))
+    asked = np.broadcast_to(price, s.shape)[inside]
+    brings[inside] = np.where(pays[inside], moved, asked - np.minimum(present, worth[inside]))
     return Moves(target, brings)
 
 
 def noise_gain(residual: float, noise: float, gamma_sum: float, n: float, c: float, d: float) -> float:
-    """Nats that one Newton step of log σ² would bring: (slope)² / (2 curvature), 0 at a stationary noise level."""
+    """Nats that one Newton step of log σ² would bring: slope² / (2 curvature), 0 at a stationary noise level.
+
+    Where the weights use up nearly all of the rows the curvature vanishes; there the gain is taken as the slope times
+    the length of the way that σ² can fall, some twenty e-folds to its floor.
+    """
     slope = 0.5 * (n - gamma_sum) + c - (0.5 * residual + d) / noise
-    curvature = max(0.5 * (n - gamma_sum) + c, 0.025 * n)
-    return slope**2 / (2 * curvature)
+    if n - gamma_sum < 0.05 * n:
+        return 20 * abs(slope)
+    return slope**2 / (n - gamma_sum + 2 * c)

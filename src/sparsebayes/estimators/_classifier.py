@@ -57,7 +57,7 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         )
 
     def _store(self, fits: list[LinearFit]) -> None:
-        """Fitted attributes: arrays with one row per fit; lists (or for two classes the one array) where shapes differ."""
+        """Fitted attributes: one row per fit; lists (for two classes the one array) where shapes differ."""
         shape = (len(fits), self.n_features_in_)
         coef, relevance = np.zeros(shape), np.zeros(shape)
         for k, fit in enumerate(fits):

@@ -11,7 +11,10 @@ from sparsebayes.solvers import batch, reweighted
 from sparsebayes.solvers.loop import Callback, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Noise, Solution
 from sparsebayes.solvers.reweighted import Lasso
-from sparsebayes.solvers.sequential import certificate, empty, search
+from sparsebayes.solvers.sequential import certificate, empty, priced_evidence, search
+
+FIND_STEPS = 1000
+"""A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
 
 
 @dataclass(frozen=True)
@@ -100,14 +103,22 @@ def solve(
 ) -> Result:
     """Find a model with the named solver (or take `start`), then search from there until the certificate holds.
 
-    The finding stage only has to come near, so it stops at √tol nats.
+    The finding stage only has to come near, so it stops at √tol nats. With a price the support is a combinatorial
+    choice: the search then also starts from nothing, and the better end is taken.
     """
     trace = Trace()
     if solver != "sequential":
         problem = problem.compressed()
     if start is None:
-        start = SOLVERS[solver](problem, lasso, trace, tol**0.5, max_iter, callback)
+        start = SOLVERS[solver](problem, lasso, trace, tol**0.5, min(max_iter, FIND_STEPS), callback)
     state, converged = search(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+    if problem.price > 0 and len(start.active):
+        other = Trace()
+        rival, rival_converged = search(
+            problem, empty(NOISE_START), trace=other, tol=tol, max_iter=max_iter, callback=callback
+        )
+        if rival_converged and priced_evidence(rival) > priced_evidence(state) + tol:
+            state, converged, trace = rival, True, other
     gap = certificate(state)
     return Result(
         state.solution(),

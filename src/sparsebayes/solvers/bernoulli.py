@@ -109,6 +109,10 @@ class View(GaussianProblem):
 
     level: float = 0.0
 
+    def total_price(self, n_kept: int) -> float:
+        """No noise is learned from the rows, so a feature costs the same in any company."""
+        return self.price * n_kept
+
 
 @dataclass(frozen=True)
 class BernoulliProblem:

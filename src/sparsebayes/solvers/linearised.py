@@ -7,6 +7,7 @@ counts only if the priced evidence has really risen.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ EXPLORE_PRICE = 3.0
 EXPLORE_ADDITIONS = 10
 
 Carry = Mode | Contact
-Step = Callable[[DenseRows, FloatArray, Carry], WStep[Carry]]
+Step = Callable[[DenseRows, FloatArray, Any], WStep[Any]]
+"""A w-step together with the kind of carry that it takes."""
 
 
 @dataclass(frozen=True)

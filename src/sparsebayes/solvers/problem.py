@@ -102,6 +102,15 @@ class GaussianProblem:
             return self
         return replace(self, rows=self.rows.compressed(factor.lower.T), t=t, rest=rest)
 
+    def total_price(self, n_kept: int) -> float:
+        """Nats asked of a model with so many features: price × k × n/(n - k).
+
+        The factor is what learning the noise from the same rows makes of the tail of the null distribution: the
+        residual of k useless features falls like a Beta variable with n - k degrees of freedom, not n. It is near one
+        for few features, and keeps a model from paying by reproducing the target (docs/min_gain.md).
+        """
+        return self.price * n_kept * self.n / max(self.n - n_kept, 1.0)
+
     def scale_term(self, active: IntArray | list[int], alpha: FloatArray) -> float:
         """½ log|A| and the log hyper-prior of the precisions."""
         return scale_term(alpha, self.a, self.b[active])

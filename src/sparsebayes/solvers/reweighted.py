@@ -1,7 +1,7 @@
 """ARD by iteratively reweighted L1 (Wipf & Nagarajan 2008; mathematics, section 2).
 
 log|C| is concave in the prior variances v = 1/α, so a tangent bounds it from above; minimising the bound over v as well
-leaves a lasso with penalties σ²√z_m. Every outer step lowers the same cost as the other solvers do.
+leaves a lasso with penalties σ²√z_m. At a given noise every outer step lowers the same cost as the other solvers do.
 """
 
 from collections.abc import Callable

@@ -23,10 +23,10 @@ REFRESH = 5
 """After the first ten actions, the noise is re-estimated and all is recomputed from scratch every so many."""
 PREFETCH = 32
 """Gram columns that are computed in one pass over the rows."""
-EXPLORE_NOISE = 10.0
-"""An excursion holds the noise at the found value divided by this."""
+EXPLORE_NOISE = (0.1, 4.0)
+"""Excursions hold the noise at the found value times these."""
 EXPLORE_ADDITIONS = 10
-"""An excursion may add this many features."""
+"""An excursion may add this many features before the noise is released."""
 
 
 class Candidates:
@@ -34,15 +34,26 @@ class Candidates:
 
     def __init__(self, problem: GaussianProblem, start: Solution) -> None:
         self.problem = problem
-        self.active: list[int] = [int(j) for j in start.active]
+        self.active: list[int] = []
         self.alpha = np.full(problem.n_columns, np.inf)
-        self.alpha[self.active] = start.alpha
         self.noise = start.noise
         self._gram = np.empty((problem.n_columns, 8), order="F")
         self._copies = np.zeros(problem.n_columns, dtype=np.intp)
-        for position, j in enumerate(self.active):
-            self._append_column(position, j, lambda: start.active)
+        for j, alpha in zip(start.active, start.alpha, strict=True):
+            self._take_in(int(j), float(alpha), start.active)
         self.refresh()
+
+    def _take_in(self, j: int, alpha: float, ahead: IntArray) -> None:
+        """A basis of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
+        if self._copies[j]:
+            norm = np.sqrt(self.problem.column_energy[j] * self.problem.column_energy[self.active])
+            twin = self.active[int(np.argmax(np.abs(self.gram_columns[j]) / norm))]
+            scale = self.problem.column_energy[j] / self.problem.column_energy[twin]
+            self.alpha[twin] = 1 / (1 / self.alpha[twin] + scale / alpha)
+            return
+        self._append_column(len(self.active), j, lambda: ahead)
+        self.active.append(j)
+        self.alpha[j] = alpha
 
     @property
     def gram_columns(self) -> FloatArray:
@@ -91,11 +102,18 @@ class Candidates:
         s, q = self.factors()
         return gain(ard_candidate(s, q, self.problem.a, self.problem.b), s, q)
 
+    def prices(self) -> tuple[float, float]:
+        """What one feature more would cost, and what one of those inside does."""
+        n_kept = len(self.active)
+        here = self.problem.total_price(n_kept)
+        return self.problem.total_price(n_kept + 1) - here, here - self.problem.total_price(max(n_kept - 1, 0))
+
     def moves(self) -> Moves:
         """The best change of every single precision, given all others."""
         s, q = self.factors()
         p = self.problem
-        moves = best_moves(s, q, self.alpha, p.price, p.a, p.b)
+        price = np.where(np.isinf(self.alpha), *self.prices())
+        moves = best_moves(s, q, self.alpha, price, p.a, p.b)
         barred = (self._copies > 0) & np.isinf(self.alpha)
         return Moves(moves.alpha, np.where(barred, 0.0, moves.gain))
 
@@ -217,7 +235,7 @@ def ascend(
         to_gain = max(top, 0.0 if hold_noise else state.noise_gain)
         before, action = state.objective, "noise"
         if top > tol:
-            state.objective += top + _not_in_gain(problem, best, float(state.alpha[best]), goal)
+            state.objective += top + _not_in_gain(state, best, goal)
             action = state.move(best, goal)
             left -= action == "add"
             n_actions += 1
@@ -228,16 +246,22 @@ def ascend(
             state.update_noise()
         return state, Info(before, to_gain, len(state.active), state.jitter, action)
 
-    return iterate(Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+    state, converged = iterate(
+        Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback
+    )
+    state.refresh()
+    return state, converged
 
 
-def _not_in_gain(problem: GaussianProblem, j: int, was: float, becomes: float) -> float:
+def _not_in_gain(state: Candidates, j: int, goal: float) -> float:
     """What a move adds to the objective beside its gain: there is no price in it, and the hyper-prior of what is in."""
-    if np.isfinite(was) and np.isfinite(becomes):
+    was, p = float(state.alpha[j]), state.problem
+    if np.isfinite(was) and np.isfinite(goal):
         return 0.0
-    enters = np.isinf(was)
-    charged = problem.price + float(log_hyper_prior(becomes if enters else was, problem.a, problem.b[j]))
-    return charged if enters else -charged
+    outside, inside = state.prices()
+    if np.isinf(was):
+        return outside + float(log_hyper_prior(goal, p.a, p.b[j]))
+    return -inside - float(log_hyper_prior(was, p.a, p.b[j]))
 
 
 def search(
@@ -249,19 +273,23 @@ def search(
     max_iter: int,
     callback: Callback | None = None,
 ) -> tuple[Candidates, bool]:
-    """A maximum of the priced evidence that neither single actions nor an excursion can improve.
+    """A maximum of the priced evidence that neither single actions nor excursions can improve.
 
-    With a price the first of several features that only pay together never enters. So from each maximum the search
-    makes an excursion: with the noise held at a tenth, a bounded number of features enter that would not otherwise;
-    then the noise is released and what does not pay leaves again. If the end is better, that is the new start.
+    With a price, the choice of features and the noise hold each other in place. The first of several features that only
+    pay together never enters while the others count as noise; a feature that pays at the low noise which it brought
+    itself never leaves, though both together may not pay. So from each maximum the search makes excursions: the noise
+    is held at a tenth, and a bounded number of features enter that would not otherwise; or at four times its value, and
+    what then does not pay leaves. Then the noise is released. If the end is better, it is the new start.
     """
     best, converged = ascend(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
-    while problem.price > 0 and converged:
-        here = best.solution()
-        excursion = Trace()
-        low, _ = ascend(
+    if problem.price == 0 or not converged:
+        return best, converged
+    factors = list(EXPLORE_NOISE)
+    while factors:
+        here, excursion = best.solution(), Trace()
+        away, _ = ascend(
             problem,
-            replace(here, noise=max(here.noise / EXPLORE_NOISE, NOISE_FLOOR)),
+            replace(here, noise=max(here.noise * factors.pop(0), NOISE_FLOOR)),
             trace=excursion,
             tol=max(tol, 1e-2),
             max_iter=max_iter,
@@ -269,24 +297,22 @@ def search(
             hold_noise=True,
             max_additions=EXPLORE_ADDITIONS,
         )
-        there, converged = ascend(
-            problem, low.solution(), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
+        there, arrived = ascend(
+            problem, away.solution(), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
         )
-        if not converged or priced_evidence(there) <= priced_evidence(best) + max(tol, 1e-2):
-            return best, True
-        best = there
-        trace.infos.extend(excursion.infos)
-    return best, converged
+        if arrived and priced_evidence(there) > priced_evidence(best) + max(tol, 1e-2):
+            best, factors = there, list(EXPLORE_NOISE)
+            trace.infos.extend(excursion.infos)
+    return best, True
 
 
 def priced_evidence(state: Candidates) -> float:
     """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
-    return state.evidence - state.problem.price * len(state.active)
+    return state.evidence - state.problem.total_price(len(state.active))
 
 
 def certificate(state: Candidates) -> float:
     """The optimality gap: nats that the best single change of a precision or of the noise would bring."""
-    state.refresh()
     return max(float(state.moves().gain.max(initial=0.0)), state.noise_gain)
 
 

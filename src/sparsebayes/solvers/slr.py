@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.scales import ScaleRule, em, mackay, shared_em, shared_mackay
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import FloatArray, IntArray, Scalar
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import batch
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, Predictor, predictor
@@ -110,8 +110,8 @@ def l1_by_scales(problem: BernoulliProblem, penalty: float, settings: Settings) 
     """Laplace prior as a scale mixture: Laplace inference with the EM rule α ← penalty / |μ|."""
     trace = Trace()
 
-    def rule(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: float, b: FloatArray) -> FloatArray:
-        return penalty / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max(initial=1e-300))
+    def rule(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
+        return np.asarray(penalty / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max(initial=1e-300)))
 
     state = batch.start(problem, base_mode(problem, problem.rows.n_columns))
     state, converged = batch.run(
