@@ -1,6 +1,8 @@
 """Sparse Bayesian learning: which features matter, how sure that is, and how well the model explains the data."""
 
 from sparsebayes.estimators.ard import ARDRegressor
+from sparsebayes.estimators.logistic import SparseLogisticRegression
+from sparsebayes.estimators.vb import VBLogisticRegression
 
 __version__ = "0.1.0"
-__all__ = ["ARDRegressor", "__version__"]
+__all__ = ["ARDRegressor", "SparseLogisticRegression", "VBLogisticRegression", "__version__"]

@@ -70,6 +70,10 @@ class DenseRows:
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
         return DenseRows(self.X, (weight @ self.X) / weight.sum(), self.scale, self.root_weight)
 
+    def unweighted(self) -> "DenseRows":
+        """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
+        return DenseRows(self.X, self.mean, self.scale, np.ones(self.n_rows))
+
     def weighted(self, root_weight: FloatArray) -> "DenseRows":
         """Each row multiplied by a factor."""
         return DenseRows(self.X, self.mean, self.scale, self.root_weight * root_weight)

@@ -14,7 +14,24 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.estimators._base import SupportMixin
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
+from sparsebayes.solvers.bernoulli import BernoulliProblem
+from sparsebayes.solvers.slr import Result
+
+
+def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -> LinearFit:
+    """The posterior of a two-class fit in the data's units.
+
+    The flat intercept is independent of the weights at the columns' means under the sites' precisions: those are the
+    reference point.
+    """
+    rows, found = problem.rows, result.predictor
+    reference = rows.mean.copy()
+    reference[result.active] += found.rows.mean * rows.scale[result.active]
+    fit = in_data_units(result.posterior, result.active, result.alpha, rows.scale, reference)
+    if problem.flat_intercept:
+        return with_flat_intercept(fit, found.level, found.level_variance)
+    return with_ones_column(fit, n_features)
 
 
 class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):

@@ -9,7 +9,7 @@ from sparsebayes.core.scales import ScaleRule, em, mackay, shared_em, shared_mac
 from sparsebayes.core.types import FloatArray, IntArray, Scalar
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import batch
-from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, Predictor, predictor
+from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, Predictor, VariationalProblem, predictor
 from sparsebayes.solvers.l1 import L1Problem, Lasso
 from sparsebayes.solvers.linearised import Carry, Model, Search, Step
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
@@ -86,12 +86,13 @@ def ridge(problem: BernoulliProblem, inference: str, rule: str, settings: Settin
     w_step, carry = first_carry(problem, inference, n)
     # The prior of the predictor has variance one at the start, as with standardised columns in `batch.start`.
     alpha = float(problem.rows.weighted(np.sqrt(problem.weight)).column_square().sum() / problem.weight.sum())
-    state = batch.State(problem.rows, np.arange(n), np.full(n, alpha), carry)
+    rows = problem.rows.keep(np.arange(n))
+    state = batch.State(rows, np.arange(n), np.full(n, alpha), carry)
     state, converged = batch.run(
         problem, state, w_step=w_step, rule=RULES["ridge"][rule], trace=trace, gone=0.0, **vars(settings)
     )
-    found = w_step(problem.rows, state.alpha, state.carry)
-    where = predictor(problem.rows, problem.sites(problem.rows, found.carry), state.alpha, problem.flat_intercept)
+    found = w_step(rows, state.alpha, state.carry)
+    where = predictor(rows, problem.sites(rows, found.carry), state.alpha, problem.flat_intercept)
     evidence = found.value + problem.scale_term(state.active, state.alpha)
     gap = trace.infos[-1].change
     return Result(state.active, state.alpha, where, evidence, np.zeros(n), gap, converged, trace)
@@ -147,8 +148,14 @@ def reweighted(problem: BernoulliProblem, lasso: Lasso, settings: Settings) -> R
 
 
 def _searched(problem: BernoulliProblem, w_step: Step, start: Model, trace: Trace, settings: Settings) -> Result:
+    """Search from a start and, because the end depends on it, from nothing too; the better end is taken."""
     search = Search(problem, w_step, **vars(settings))
     model, converged = search.run(start, trace)
+    if len(start.active):
+        other = Trace()
+        rival, arrived = search.run(Model(np.empty(0, dtype=np.intp), np.empty(0), base_mode(problem, 0)), other)
+        if arrived and rival.priced(problem.price) > model.priced(problem.price):
+            model, converged, trace = rival, True, other
     return _result(search, model, converged, trace)
 
 
@@ -162,6 +169,23 @@ def _result(search: Search, model: Model, converged: bool, trace: Trace) -> Resu
     candidates = search.candidates(replace(model, carry=found.carry))
     gap = float(candidates.moves().gain.max(initial=0.0))
     return Result(model.active, model.alpha, where, evidence, candidates.worth(), gap, converged, trace)
+
+
+def variational_bayes(problem: VariationalProblem, settings: Settings) -> Result:
+    """Variational Bayes with Gamma(a, b) priors on the precisions, one for each weight or one for all."""
+    trace = Trace()
+    n = problem.rows.n_columns
+    rows = problem.rows.keep(np.arange(n))
+    rule = shared_em if problem.shared else em
+    # As in the original: precisions at their prior mean, ξ at zero.
+    state = batch.State(rows, np.arange(n), problem.a / problem.b, Contact(np.zeros(len(problem.t))))
+    state, converged = batch.run(
+        problem, state, w_step=problem.jaakkola_step, rule=rule, trace=trace, gone=0.0, **vars(settings)
+    )
+    found = problem.jaakkola_step(rows, state.alpha, state.carry)
+    where = predictor(rows, problem.sites(rows, state.carry), state.alpha, problem.flat_intercept)
+    bound = found.value + problem.scale_term(state.active, state.alpha)
+    return Result(state.active, state.alpha, where, bound, np.zeros(n), trace.infos[-1].change, converged, trace)
 
 
 def _at_mode(problem: BernoulliProblem, mode: Mode, penalty: float, converged: bool, trace: Trace) -> Result:
