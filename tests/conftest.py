@@ -1,8 +1,10 @@
 """What all tests share: one BLAS thread per worker (two compete for the same cores), and small data."""
 
+import json
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from sparsebayes.estimators import ESTIMATORS
 
 _limits = threadpool_limits(1)
+REFERENCE = Path(__file__).parent / "reference"
 
 OPTIONS: tuple[dict[str, Any], ...] = ({}, {"min_gain": 0.0}, {"intercept_prior": "ard"}, {"fit_intercept": False})
 """Settings that every solver is tried with, where a class has them."""
@@ -102,3 +105,29 @@ def data_for(make_data):
         return X, np.where(y > np.median(y), "high", "low") if is_classifier(model) else y
 
     return make
+
+
+LOG_PROBLEMS = ("log_n200_d10", "log_iris_vv", "log_n60_d300", "log_nearsep_n80_d5")
+
+
+@pytest.fixture(params=LOG_PROBLEMS)
+def log_problem(request: pytest.FixtureRequest) -> str:
+    """Each of the two-class problems that the original programs were run on."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def log_data():
+    """Inputs and classes (0 or 1) of such a problem."""
+
+    def load(problem, part="train"):
+        table = np.loadtxt(REFERENCE / f"{problem}_{part}.csv", delimiter=",")
+        return table[:, :-1], table[:, -1]
+
+    return load
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    """What an original program answered on a problem."""
+    return lambda problem, program: json.loads((REFERENCE / f"{problem}__{program}.json").read_text())

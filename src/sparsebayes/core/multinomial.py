@@ -102,7 +102,7 @@ class Inverse(Protocol):
         """P⁻¹g."""
 
     def eliminate(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """For intercepts that move along u (C): x = P⁻¹ΦᵀWu and, summed over rows, Wu - WΦx, which the weights leave."""
+        """For intercepts that move along u (C): x = P⁻¹ΦᵀWu and, summed over rows, Wu - WΦx, left by the weights."""
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(d, own, joint) with P⁻¹ = diag(d) - ownᵀ own + jointᵀ joint, where `own` ties weights of one class only."""

@@ -37,8 +37,7 @@ def gaussian(t: FloatArray, noise_variance: Scalar, weight: FloatArray | Scalar 
 
 def laplace(t: FloatArray, eta: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
     """Second-order expansion of the Bernoulli likelihood at η: the Newton step of the Laplace method."""
-    p = sigmoid(eta)
-    return _expansion(t, eta, p * (1 - p), weight)
+    return _expansion(t, eta, sigmoid(eta) * sigmoid(-eta), weight)
 
 
 def bohning(t: FloatArray, psi: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
@@ -55,6 +54,7 @@ def jaakkola(t: FloatArray, xi: FloatArray, weight: FloatArray | Scalar = 1.0) -
 
 def _expansion(t: FloatArray, eta: FloatArray, curvature: FloatArray, weight: FloatArray | Scalar) -> Sites:
     """The parabola with this curvature that touches log p(t | ·) at η."""
-    shift = curvature * eta + t - sigmoid(eta)
+    slope = t * sigmoid(-eta) - (1 - t) * sigmoid(eta)  # t - σ(η), without cancellation at saturated rows
+    shift = curvature * eta + slope
     const = bernoulli_log_likelihood(t, eta) - shift * eta + 0.5 * curvature * eta**2
     return Sites(weight * curvature, weight * shift, weight * const)

@@ -105,10 +105,23 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         return covariances[0] if len(covariances) == 1 else covariances
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Posterior mean of the linear predictor: of the second class, or one column per class."""
+        """Log-odds of each class (for two: of the second), averaged over the posterior as `proba` says.
+
+        With `proba="plug-in"` this is the posterior mean of the linear predictor itself.
+        """
         X = self._checked(X)
-        scores = np.column_stack([fit.latent(X) for fit in self._fits])
+        scores = np.column_stack([self._log_odds(fit, X) for fit in self._fits])
         return scores[:, 0] if len(self._fits) == 1 else scores
+
+    def _log_odds(self, fit: LinearFit, X: FloatArray) -> FloatArray:
+        mean = fit.latent(X)
+        if self.proba == "plug-in":
+            return mean
+        probability, variance = PROBABILITIES[self.proba], fit.latent_variance(X)
+        # Both classes from their own side: 1 - p has no digits left where p is nearly one.
+        odds = probability(mean, variance), probability(-mean, variance)
+        tiny = np.finfo(np.float64).tiny
+        return np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, averaged over the posterior as `proba` says; each row adds up to 1."""

@@ -47,9 +47,9 @@ class VBLogisticRegression(LinearClassifier):
         Weights of the classes, multiplied with `sample_weight` ("balanced" is not available in `partial_fit`).
     fit_intercept : bool, default=True
         Whether the model has an intercept (flat prior).
-    max_iter : int, default=2000
+    max_iter : int, default=1000
         Largest number of iterations.
-    tol : float, default=1e-4
+    tol : float, default=1e-3
         Iterations end when neither the bound (in nats) nor the log precisions move by more than this.
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
@@ -102,8 +102,8 @@ class VBLogisticRegression(LinearClassifier):
         proba: str = "quadrature",
         class_weight: Any = None,
         fit_intercept: bool = True,
-        max_iter: int = 2000,
-        tol: float = 1e-4,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -183,7 +183,7 @@ class VBLogisticRegression(LinearClassifier):
         targets = [known[1]] if len(known) == 2 else known
         Phi = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
         beliefs = [
-            incremental.update(belief, Phi, (y == label).astype(np.float64), weight, self.tol / 10)
+            incremental.update(belief, Phi, (y == label).astype(np.float64), weight, self.tol / 100)
             for belief, label in zip(beliefs, targets, strict=True)
         ]
         self.classes_ = known

@@ -23,6 +23,10 @@ CHARGE = 1.5
 """Factor by which the precision of a weight that is not worth its price grows in each iteration."""
 
 
+MAX_GROWTH = 1e4
+"""Factor by which a precision may grow in one iteration."""
+
+
 class Carried(Protocol):
     """What a w-step hands to the next one: a noise variance, a mode, the contact points of a bound."""
 
@@ -110,6 +114,7 @@ def run(
         s, q = posterior.gamma / posterior.var, posterior.mean / posterior.var
         pays = gain(ard_candidate(s, q, problem.a, b), s, q) > problem.price
         alpha = rule(posterior.mean, posterior.var, posterior.gamma, problem.a, b)
+        alpha = np.minimum(alpha, MAX_GROWTH * state.alpha)  # a mean of exactly zero would make it infinite at once
         if problem.price > 0:
             alpha = np.where(pays, alpha, state.alpha * CHARGE)
         kept = pays | (posterior.gamma >= gone)
