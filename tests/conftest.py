@@ -37,18 +37,19 @@ VARIANTS = [model for cls in ESTIMATORS for model in variants(cls)]
 CASES = {
     "estimator": VARIANTS,
     "regressor": [model for model in VARIANTS if is_regressor(model)],
-    "priced": [model for model in VARIANTS if model.get_params().get("min_gain") == "auto"],
-    "textbook": [model for model in VARIANTS if model.get_params().get("min_gain") == 0],
+    "priced": [model for model in VARIANTS if is_regressor(model) and model.get_params().get("min_gain") == "auto"],
+    "textbook": [model for model in VARIANTS if is_regressor(model) and model.get_params().get("min_gain") == 0],
     "flat": [
         model
         for model in VARIANTS
         if is_regressor(model) and model.get_params().get("intercept_prior") == "flat" and model.fit_intercept
     ],
     "default": [cls() for cls in ESTIMATORS],
+    "default_regressor": [cls() for cls in ESTIMATORS if is_regressor(cls())],
 }
 """Arguments of a test that stand for every estimator of a kind; whatever joins ESTIMATORS is tested by asking for them.
 
-priced, textbook: the default charge for a feature, and none.
+priced, textbook: regressors with the default charge for a feature, and none.
 flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie.
 """
 

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -108,7 +108,8 @@ def test_frames_are_read_and_their_names_checked(estimator, data_for, frame_of):
     model = clone(estimator).fit(frame, y)
     assert list(model.feature_names_in_) == list(frame.columns)
     # A frame's columns lie otherwise in memory, so sums are rounded otherwise.
-    assert_allclose(model.predict(frame), clone(estimator).fit(X, y).predict(X), rtol=1e-9)
+    predict = "decision_function" if is_classifier(estimator) else "predict"
+    assert_allclose(getattr(model, predict)(frame), getattr(clone(estimator).fit(X, y), predict)(X), rtol=1e-9)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[[*frame.columns[1:], frame.columns[0]]])
 

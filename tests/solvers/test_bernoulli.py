@@ -270,7 +270,7 @@ def test_separable_data_have_a_finite_mode(flat_level, alpha, design, rng):
     assert np.isfinite(step.value)
     assert alpha > 1e-3 or (((Phi @ w) > 0) == (t > 0)).all()
     slope = Phi.T @ (t - expit(Phi @ w)) - A * w
-    assert np.abs(slope).max() < 1e-5 * np.abs(A * w).max()
+    assert np.abs(slope).max() < 1e-3 * np.abs(A * w).max()
 
 
 # --- the two shapes, and the contact points ---

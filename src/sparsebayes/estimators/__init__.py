@@ -1,6 +1,8 @@
 """scikit-learn's face: validation, labels, storing and predicting."""
 
 from sparsebayes.estimators.ard import ARDRegressor
+from sparsebayes.estimators.logistic import SparseLogisticRegression
+from sparsebayes.estimators.vb import VBLogisticRegression
 
-ESTIMATORS = (ARDRegressor,)
+ESTIMATORS = (ARDRegressor, SparseLogisticRegression, VBLogisticRegression)
 """Every public estimator; the tests walk this register, so that a new one is covered by being listed."""

@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.estimators._base import SupportMixin
+from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
 from sparsebayes.solvers.bernoulli import BernoulliProblem
 from sparsebayes.solvers.slr import Result
@@ -96,11 +97,27 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
         self.n_jittered_ = sum(fit.n_jittered for fit in fits)
         self._fits = fits
+        self._joint: JointFit | None = None
+
+    def _store_joint(self, joint: JointFit) -> None:
+        """Fitted attributes of a softmax model: one row per class."""
+        self.coef_, self.intercept_ = joint.coef, joint.intercept
+        self.relevance_ = joint.relevance
+        self.active_ = [np.flatnonzero(row) for row in joint.relevance]
+        self.precision_ = [row[row < np.inf] for row in joint.precision]
+        self.min_gain_, self.log_evidence_ = joint.price, joint.fit.log_evidence
+        self.evidence_path_ = np.array(joint.trace.objective)
+        self.optimality_gap_ = joint.trace.infos[-1].change
+        self.converged_ = joint.fit.converged
+        self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
+        self._fits, self._joint = [], joint
 
     @property
     def covariance_(self) -> Any:
         """Posterior covariance of the kept weights; computed when asked for. A list with more than two classes."""
         check_is_fitted(self)
+        if self._joint is not None:
+            return self._joint.covariance
         covariances = [fit.covariance for fit in self._fits]
         return covariances[0] if len(covariances) == 1 else covariances
 
@@ -110,6 +127,8 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         With `proba="plug-in"` this is the posterior mean of the linear predictor itself.
         """
         X = self._checked(X)
+        if self._joint is not None:
+            return self._joint.scores(X, average=self.proba != "plug-in")
         scores = np.column_stack([self._log_odds(fit, X) for fit in self._fits])
         return scores[:, 0] if len(self._fits) == 1 else scores
 
@@ -126,6 +145,8 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, averaged over the posterior as `proba` says; each row adds up to 1."""
         X = self._checked(X)
+        if self._joint is not None:
+            return self._joint.probabilities(X, average=self.proba != "plug-in")
         probability = PROBABILITIES[self.proba]
         positive = np.column_stack([probability(fit.latent(X), fit.latent_variance(X)) for fit in self._fits])
         if len(self._fits) == 1:
@@ -148,6 +169,8 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         """Draws of the weights (n_samples, n_fits, n_features) and intercepts (n_samples, n_fits)."""
         check_is_fitted(self)
         rng = check_random_state(random_state)
+        if self._joint is not None:
+            return self._joint.weight_samples(n_samples, rng)
         draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
         return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
 

@@ -10,15 +10,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.estimators._base import progress, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
+from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import slr
 from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import warn_not_converged
+from sparsebayes.solvers.loop import Trace, warn_not_converged
+from sparsebayes.solvers.softmax import SoftmaxProblem, solve
 
 INFERENCES = {
     "ard": ("laplace", "variational", "reweighted-l1"),
@@ -26,6 +28,8 @@ INFERENCES = {
     "laplace": ("laplace", "coordinate"),
 }
 """The inferences that each prior has."""
+LEAST_ALPHA = 1e-6
+"""Smallest prior precision of a weight, for a column of unit variance."""
 
 
 class SparseLogisticRegression(LinearClassifier):
@@ -49,6 +53,10 @@ class SparseLogisticRegression(LinearClassifier):
         first.)
     penalty : float, default=1.0
         Factor in front of the L1 norm, with the Laplace prior.
+    multi_class : {"auto", "softmax", "one-vs-rest"}, default="auto"
+        With more than two classes: a joint softmax (SMLR, RMLR; for the ARD and ridge priors with Laplace inference),
+        or one fit per class. "auto" takes the first where there is one, except for ARD with a positive `min_gain`,
+        which is faster class by class.
     proba : {"quadrature", "probit", "plug-in", "bound"}, default="quadrature"
         How class probabilities are averaged over the posterior: exactly, by MacKay's approximation, not at all, or by
         the normalised variational bounds.
@@ -86,6 +94,8 @@ class SparseLogisticRegression(LinearClassifier):
         the log joint density of classes and weights at the mode.
     evidence_path_, optimality_gap_, converged_, n_iter_, n_jittered_
         As in `ARDRegressor`.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     Examples
     --------
@@ -105,6 +115,7 @@ class SparseLogisticRegression(LinearClassifier):
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "rule": [StrOptions({"fixed-point", "em"})],
         "penalty": [Interval(Real, 0, None, closed="neither")],
+        "multi_class": [StrOptions({"auto", "softmax", "one-vs-rest"})],
         "proba": [StrOptions(set(PROBABILITIES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "fit_intercept": ["boolean"],
@@ -123,6 +134,7 @@ class SparseLogisticRegression(LinearClassifier):
         min_gain: str | float = "auto",
         rule: str = "fixed-point",
         penalty: float = 1.0,
+        multi_class: str = "auto",
         proba: str = "quadrature",
         class_weight: Any = None,
         fit_intercept: bool = True,
@@ -137,6 +149,7 @@ class SparseLogisticRegression(LinearClassifier):
         self.min_gain = min_gain
         self.rule = rule
         self.penalty = penalty
+        self.multi_class = multi_class
         self.proba = proba
         self.class_weight = class_weight
         self.fit_intercept = fit_intercept
@@ -163,26 +176,63 @@ class SparseLogisticRegression(LinearClassifier):
             raise ValueError(
                 f"prior={self.prior!r} has no inference={self.inference!r}; choose one of {INFERENCES[self.prior]}"
             )
+        has_softmax = self.inference == "laplace" and self.prior in ("ard", "ridge")
+        if self.multi_class == "softmax" and not has_softmax:
+            raise ValueError(
+                f"multi_class='softmax' needs inference='laplace' and prior 'ard' or 'ridge', not "
+                f"inference={self.inference!r} and prior={self.prior!r}"
+            )
         X, codes, weight = self._validated(X, y, sample_weight)
-        self._store(self._fit_all(X, codes, weight))
+        priced = self.prior == "ard" and self._price(X.shape[1]) > 0
+        joint = self.multi_class == "softmax" or (self.multi_class == "auto" and has_softmax and not priced)
+        if len(self.classes_) > 2 and joint:
+            self._store_joint(self._fit_joint(X, codes, weight))
+        else:
+            self._store(self._fit_all(X, codes, weight))
         if not self.converged_:
             warn_not_converged(self.optimality_gap_, self.tol, self.max_iter, ConvergenceWarning)
         return self
 
-    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
+    def _rows(self, X: FloatArray, weight: FloatArray) -> tuple[DenseRows, bool]:
+        """The design, and whether the intercept is flat; otherwise it is a column of ones, the last."""
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        n_features = X.shape[1]
-        design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
-        rows = DenseRows.of(design)
+        rows = DenseRows.of(np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X)
         if self.prior == "ard":
             # ARD is indifferent to the scale of a column; ridge and L1 mean the user's units.
-            rows = rows.standardised(weight, centre=flat).unweighted()
-        elif flat:
-            rows = rows.centred(weight)
-        price = 0.0
-        if self.prior == "ard":
-            price = float(np.log(n_features)) if self.min_gain == "auto" else float(self.min_gain)
-        problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns))
+            return rows.standardised(weight, centre=flat).unweighted(), flat
+        return rows.centred(weight) if flat else rows, flat
+
+    def _price(self, n_claims: int) -> float:
+        """Nats asked for a feature when so many claims could be made."""
+        if self.prior != "ard":
+            return 0.0
+        return float(np.log(n_claims)) if self.min_gain == "auto" else float(self.min_gain)
+
+    def _fit_joint(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> JointFit:
+        """Softmax over all classes; a feature can speak for any class but one, so there are D (C - 1) claims."""
+        rows, flat = self._rows(X, weight)
+        n_classes, n_features = len(self.classes_), X.shape[1]
+        price = self._price(n_features * (n_classes - 1))
+        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns))
+        trace = Trace()
+        fit = solve(
+            problem,
+            rule=slr.RULES[self.prior][self.rule],
+            shared=self.prior == "ridge",
+            trace=trace,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=progress(self.verbose),
+        )
+        return JointFit(fit, rows.mean, rows.scale, n_features, price, trace)
+
+    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
+        rows, flat = self._rows(X, weight)
+        n_features = X.shape[1]
+        price = self._price(n_features)
+        spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
+        least_alpha = LEAST_ALPHA * spread if self.prior != "laplace" else 0.0
+        problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least_alpha)
         result = self._solve(problem)
         return replace(
             classifier_fit(problem, result, n_features),

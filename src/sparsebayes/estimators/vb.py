@@ -64,8 +64,12 @@ class VBLogisticRegression(LinearClassifier):
         The bound before each iteration; it never falls.
     n_samples_seen_ : float
         Rows (by weight) that the posterior has seen.
-    classes_, coef_, intercept_, precision_, covariance_, relevance_, converged_, n_iter_
-        As in `SparseLogisticRegression`.
+    classes_, coef_, intercept_, active_, precision_, covariance_, relevance_, gain_, min_gain_
+        As in `SparseLogisticRegression`; all features are active, and none is charged for.
+    optimality_gap_, converged_, n_iter_, n_jittered_
+        The last change of the bound or of a log precision, whether it was below `tol`, iterations, numerical rescues.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
 
     Examples
     --------
@@ -75,7 +79,7 @@ class VBLogisticRegression(LinearClassifier):
     >>> X = rng.standard_normal((100, 3))
     >>> y = X[:, 0] + rng.logistic(size=100) > 0
     >>> VBLogisticRegression().fit(X, y).predict(X[:3])
-    array([ True, False,  True])
+    array([ True,  True,  True])
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012

@@ -23,8 +23,8 @@ CHARGE = 1.5
 """Factor by which the precision of a weight that is not worth its price grows in each iteration."""
 
 
-MAX_GROWTH = 1e4
-"""Factor by which a precision may grow in one iteration."""
+MAX_CHANGE = 1e4
+"""Factor by which a precision may change in one iteration; a mean of exactly zero would make it infinite at once."""
 
 
 class Carried(Protocol):
@@ -56,6 +56,10 @@ class Problem(Protocol):
     @property
     def price(self) -> float:
         """Nats that a weight must bring."""
+
+    @property
+    def least_alpha(self) -> float:
+        """Smallest precision that makes sense."""
 
     @property
     def a(self) -> float:
@@ -114,7 +118,8 @@ def run(
         s, q = posterior.gamma / posterior.var, posterior.mean / posterior.var
         pays = gain(ard_candidate(s, q, problem.a, b), s, q) > problem.price
         alpha = rule(posterior.mean, posterior.var, posterior.gamma, problem.a, b)
-        alpha = np.minimum(alpha, MAX_GROWTH * state.alpha)  # a mean of exactly zero would make it infinite at once
+        alpha = np.clip(alpha, state.alpha / MAX_CHANGE, state.alpha * MAX_CHANGE)
+        alpha = np.maximum(alpha, problem.least_alpha)
         if problem.price > 0:
             alpha = np.where(pays, alpha, state.alpha * CHARGE)
         kept = pays | (posterior.gamma >= gone)

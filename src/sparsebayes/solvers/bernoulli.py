@@ -125,6 +125,8 @@ class BernoulliProblem:
     price: float
     a: float
     b: FloatArray
+    least_alpha: float = 0.0
+    """On separable data the likelihood has no curvature left at large weights, and nothing else would bound them."""
 
     def scale_term(self, active: IntArray, alpha: FloatArray) -> float:
         """½ log|A| and the log hyper-prior of the precisions."""

@@ -102,6 +102,11 @@ class GaussianProblem:
             return self
         return replace(self, rows=self.rows.compressed(factor.lower.T), t=t, rest=rest)
 
+    @property
+    def least_alpha(self) -> float:
+        """None: the target bounds the weights."""
+        return 0.0
+
     def total_price(self, n_kept: int) -> float:
         """Nats asked of a model with so many features: price × k × n/(n - k).
 

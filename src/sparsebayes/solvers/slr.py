@@ -19,6 +19,8 @@ RULES: dict[str, dict[str, ScaleRule]] = {
     "ridge": {"fixed-point": shared_mackay, "em": shared_em},
 }
 START_XI = 2.0
+MIN_Z = 1e-6
+"""Least squared penalty of the reweighted L1 (columns have unit scale): on separable data it would vanish."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def reweighted(problem: BernoulliProblem, lasso: Lasso, settings: Settings) -> R
         model = Model(active, alpha, found.carry, found.value + problem.scale_term(active, alpha))
         z = search.candidates(model).S
         info = Info(model.evidence, abs(model.evidence - last.evidence), len(active), found.posterior.jitter)
-        return (mode, np.sqrt(np.maximum(z, np.finfo(np.float64).eps * z.max())), model), info
+        return (mode, np.sqrt(np.maximum(z, MIN_Z)), model), info
 
     (_, _, model), converged = iterate(first, step, trace=trace, **vars(settings))
     if problem.price > 0:

@@ -1,0 +1,483 @@
+"""SparseLogisticRegression against the original toolbox, closed forms, simulations and hostile data."""
+
+import pickle
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate
+from scipy.special import expit, logit
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from sparsebayes import SparseLogisticRegression
+from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.estimators.logistic import INFERENCES
+
+PAIRS = [(prior, inference) for prior, names in INFERENCES.items() for inference in names]
+every_pair = pytest.mark.parametrize(("prior", "inference"), PAIRS, ids=[f"{prior} by {name}" for prior, name in PAIRS])
+ard_inference = pytest.mark.parametrize("inference", INFERENCES["ard"])
+
+
+@pytest.fixture(scope="session")
+def make_classes():
+    """The first columns matter, with weights of size 2 to 1 and alternating sign."""
+
+    def make(n=120, d=8, n_true=2, seed=0, offset=0.5, size=1.0):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, d))
+        weight = size * np.linspace(2, 1, n_true) * (-1) ** np.arange(n_true)
+        return X, (X[:, :n_true] @ weight + offset + rng.logistic(size=n) > 0).astype(int)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def three_classes():
+    rng = np.random.default_rng(5)
+    centre = np.array([[2.0, 0, 0, 0], [0, 2.0, 0, 0], [-1.0, -1.0, 0, 0]])
+    codes = np.arange(90) % 3
+    return centre[codes] + rng.standard_normal((90, 4)), np.array(["ant", "bee", "cat"])[codes]
+
+
+# --- the original toolbox ---
+
+
+@pytest.mark.parametrize("inference", ["variational", "laplace"])
+def test_ard_is_the_toolboxs(log_problem, inference, log_data, recorded):
+    X, t = log_data(log_problem)
+    expected = recorded(log_problem, f"slrtb_slr_{inference[:3]}")["results"]
+    model = SparseLogisticRegression(
+        inference=inference, min_gain=0, intercept_prior="ard", tol=1e-9, proba="plug-in"
+    ).fit(X, t)
+    w = np.array(expected["w"])
+    assert_allclose(model.coef_[0], w[:-1], atol=1e-5)
+    assert_allclose(model.intercept_, w[-1:], atol=1e-5)
+    kept = np.ravel(expected["kept_0based"])
+    assert_array_equal(model.active_, kept[kept < X.shape[1]])
+    assert (model.intercept_[0] != 0) == (X.shape[1] in kept)
+    assert_allclose(model.predict_proba(log_data(log_problem, "test")[0])[:, 1], expected["p_test"], atol=1e-6)
+    assert model.converged_
+    assert model.optimality_gap_ < 1e-6
+
+
+@pytest.mark.parametrize("inference", ["coordinate", "laplace"])
+def test_l1_is_the_optimum(log_problem, inference, log_data, recorded):
+    X, t = log_data(log_problem)
+    program = "slrtb_l1slr_c" if inference == "coordinate" else "slrtb_l1slr_lap"
+    w = np.array(recorded(log_problem, program)["derived_by_harness"]["independent_optimum"]["w"])
+    model = SparseLogisticRegression(prior="laplace", inference=inference, penalty=2.0, intercept_prior="ard", tol=1e-9)
+    model.fit(X, t)
+    assert_allclose(model.coef_[0], w[:-1], atol=1e-5)
+    assert_allclose(model.intercept_, w[-1:], atol=1e-5)
+    assert_array_equal(model.active_, np.flatnonzero(np.abs(w[:-1]) > 1e-5))
+
+
+# --- what is asked, and what is answered ---
+
+
+@pytest.mark.parametrize("prior", INFERENCES)
+@pytest.mark.parametrize("inference", ["laplace", "variational", "coordinate", "reweighted-l1"])
+def test_pairs_that_do_not_exist_are_named(prior, inference, make_classes):
+    X, y = make_classes(n=40, d=3)
+    model = SparseLogisticRegression(prior=prior, inference=inference)
+    if inference in INFERENCES[prior]:
+        assert model.fit(X, y).converged_
+        return
+    with pytest.raises(ValueError, match=f"prior='{prior}' has no inference='{inference}'") as error:
+        model.fit(X, y)
+    assert all(name in str(error.value) for name in INFERENCES[prior])
+
+
+def test_one_class_is_refused(make_classes):
+    X, y = make_classes()
+    with pytest.raises(ValueError, match="one class only"):
+        SparseLogisticRegression().fit(X, np.full(len(y), "same"))
+    with pytest.raises(ValueError, match="one class only"):
+        SparseLogisticRegression().fit(X, y, sample_weight=(y == 1).astype(float))
+    with pytest.raises(ValueError, match="zero"):
+        SparseLogisticRegression().fit(X, y, sample_weight=np.zeros(len(y)))
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (3, 17), (0.0, 1.0)], ids=str)
+def test_labels_of_any_type(labels, make_classes):
+    X, y = make_classes()
+    y_named = np.array(labels)[y]
+    model = SparseLogisticRegression().fit(X, y_named)
+    plain = SparseLogisticRegression().fit(X, y)
+    assert_array_equal(model.classes_, labels)
+    assert_array_equal(model.coef_, plain.coef_)
+    assert model.predict(X).dtype == y_named.dtype
+    assert_array_equal(model.predict(X), np.array(labels)[plain.predict(X)])
+    assert_array_equal(model.predict(X) == labels[1], model.decision_function(X) > 0)
+
+
+@every_pair
+def test_swapped_labels_swap_the_signs(prior, inference, make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression(prior=prior, inference=inference, tol=1e-8)
+    one, other = clone(model).fit(X, y), clone(model).fit(X, 1 - y)
+    assert_allclose(one.coef_, -other.coef_, atol=1e-5)
+    assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-6)
+    assert_allclose(one.log_evidence_, other.log_evidence_, rtol=1e-7)
+
+
+# --- weights of rows ---
+
+
+@every_pair
+def test_integer_weights_are_repeated_rows(prior, inference, make_classes, rng):
+    X, y = make_classes()
+    weight = rng.integers(0, 4, len(y))
+    model = SparseLogisticRegression(prior=prior, inference=inference, min_gain=0.5, tol=1e-9)
+    one = clone(model).fit(X, y, sample_weight=weight)
+    many = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert_array_equal(one.active_, many.active_)
+    assert_allclose(one.coef_, many.coef_, atol=1e-5)
+    assert_allclose(one.predict_proba(X), many.predict_proba(X), atol=1e-6)
+    assert_allclose(one.log_evidence_, many.log_evidence_, rtol=1e-7)
+
+
+@every_pair
+def test_rows_of_weight_zero_are_not_there(prior, inference, make_classes):
+    X, y = make_classes()
+    weight = (np.arange(len(y)) % 3 > 0).astype(float)
+    hostile = np.where(weight[:, None] > 0, X, 1e6)
+    model = SparseLogisticRegression(prior=prior, inference=inference)
+    one, other = clone(model).fit(hostile, y, sample_weight=weight), clone(model).fit(X[weight > 0], y[weight > 0])
+    assert_allclose(one.coef_, other.coef_, rtol=1e-10)
+    assert_allclose(one.intercept_, other.intercept_, rtol=1e-10)
+
+
+def test_class_weight_is_sample_weight(make_classes):
+    X, y = make_classes(offset=2.0)
+    one = SparseLogisticRegression(class_weight={0: 3.0, 1: 0.5}).fit(X, y, sample_weight=np.linspace(0.5, 1, len(y)))
+    by_hand = np.where(y == 0, 3.0, 0.5) * np.linspace(0.5, 1, len(y))
+    other = SparseLogisticRegression().fit(X, y, sample_weight=by_hand)
+    assert_array_equal(one.coef_, other.coef_)
+    balanced = SparseLogisticRegression(class_weight="balanced").fit(X, y)
+    other = SparseLogisticRegression().fit(X, y, sample_weight=len(y) / (2 * np.bincount(y))[y])
+    assert_allclose(balanced.coef_, other.coef_, rtol=1e-10)
+
+
+# --- more than two classes ---
+
+
+@pytest.mark.parametrize("proba", PROBABILITIES)
+def test_one_against_the_rest(proba, three_classes):
+    X, y = three_classes
+    model = SparseLogisticRegression(proba=proba, multi_class="one-vs-rest").fit(X, y)
+    assert model.coef_.shape == (3, 4)
+    assert model.decision_function(X).shape == (90, 3)
+    p = model.predict_proba(X)
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert model.score(X, y) > 0.75
+    for k, name in enumerate(model.classes_):
+        single = SparseLogisticRegression(proba=proba).fit(X, y == name)
+        assert_array_equal(model.coef_[k], single.coef_[0])
+        assert_array_equal(model.active_[k], single.active_)
+        assert_allclose(model.covariance_[k], single.covariance_)
+
+
+@pytest.mark.parametrize("multi_class", ["softmax", "one-vs-rest"])
+def test_names_of_classes_may_be_permuted(multi_class, three_classes):
+    X, y = three_classes
+    order = {"ant": "z", "bee": "y", "cat": "x"}
+    model = SparseLogisticRegression(multi_class=multi_class)
+    one = clone(model).fit(X, y)
+    with parallel_config(backend="threading"):
+        other = clone(model).set_params(n_jobs=2).fit(X, np.array([order[name] for name in y]))
+    assert_allclose(one.coef_, other.coef_[::-1], atol=1e-4)
+    assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-3)
+    assert_allclose(one.predict_proba(X).sum(axis=1), 1, rtol=1e-12)
+
+
+# --- probabilities ---
+
+
+@pytest.mark.parametrize("proba", PROBABILITIES)
+@every_pair
+def test_probabilities_are_probabilities_of_each_row(prior, inference, proba, make_classes, rng):
+    X, y = make_classes()
+    model = SparseLogisticRegression(prior=prior, inference=inference, proba=proba).fit(X, y)
+    new = np.concatenate([rng.standard_normal((5, 8)), 1e3 * rng.standard_normal((3, 8))])
+    p = model.predict_proba(new)
+    assert ((p >= 0) & (p <= 1)).all()
+    assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert_allclose(np.concatenate([model.predict_proba(row[None]) for row in new]), p, rtol=1e-9, atol=1e-14)
+    assert_array_equal(model.predict(new), (p[:, 1] > 0.5).astype(int))
+    inner = (p[:, 1] > 1e-10) & (p[:, 1] < 1 - 1e-10)
+    assert_allclose(model.decision_function(new)[inner], logit(p[inner, 1]), rtol=1e-4, atol=1e-10)
+
+
+def test_quadrature_is_the_integral(make_classes, rng):
+    X, y = make_classes(n=40)
+    model = SparseLogisticRegression(min_gain=0, prior="ridge").fit(X, y)
+    new = rng.standard_normal((6, 8)) * np.array([0.1, 0.5, 1, 2, 5, 20])[:, None]
+    fit = model._fits[0]
+    for row, p in zip(new, model.predict_proba(new)[:, 1], strict=True):
+        m, sd = float(fit.latent(row[None])[0]), float(np.sqrt(fit.latent_variance(row[None])[0]))
+        f = partial(lambda z, m, sd: expit(m + sd * z) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), m=m, sd=sd)
+        break_at = np.clip(-m / sd, -11, 11)
+        expected = integrate.quad(f, -12, break_at, epsabs=1e-13, limit=500)[0]
+        expected += integrate.quad(f, break_at, 12, epsabs=1e-13, limit=500)[0]
+        assert_allclose(p, expected, atol=1e-10)
+
+
+@ard_inference
+def test_latent_moments_by_brute_force(inference, make_classes, rng):
+    """Posterior of weights and intercept from the fitted precisions, with an explicit flat column of ones."""
+    X, y = make_classes()
+    X = X + 3
+    model = SparseLogisticRegression(inference=inference, tol=1e-10).fit(X, y)
+    Phi = np.column_stack([X[:, model.active_], np.ones(len(X))])
+    A = np.append(model.precision_, 0.0)
+    if inference == "variational":
+        xi = np.ones(len(X))
+        for _ in range(500):
+            Sigma = np.linalg.inv(np.diag(A) + (Phi.T * (np.tanh(xi / 2) / (2 * xi))) @ Phi)
+            mean = Sigma @ Phi.T @ (y - 0.5)
+            xi = np.sqrt((Phi @ mean) ** 2 + np.einsum("ni,ij,nj->n", Phi, Sigma, Phi))
+    else:
+        mean = np.append(model.coef_[0, model.active_], model.intercept_)
+        for _ in range(20):
+            p = expit(Phi @ mean)
+            Sigma = np.linalg.inv(np.diag(A) + (Phi.T * (p * (1 - p))) @ Phi)
+            mean = mean + Sigma @ (Phi.T @ (y - p) - A * mean)
+    assert_allclose(np.append(model.coef_[0, model.active_], model.intercept_), mean, atol=1e-5)
+    assert_allclose(model.covariance_, Sigma[:-1, :-1], rtol=1e-4)
+    new = rng.standard_normal((5, 8)) * 3
+    Phi = np.column_stack([new[:, model.active_], np.ones(5)])
+    assert_allclose(model._fits[0].latent(new), Phi @ mean, atol=1e-4)
+    assert_allclose(model.set_params(proba="plug-in").decision_function(new), Phi @ mean, atol=1e-4)
+    assert_allclose(model._fits[0].latent_variance(new), np.diag(Phi @ Sigma @ Phi.T), rtol=1e-4)
+
+
+def test_moments_of_posterior_samples(make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression().fit(X + 2, y)
+    coef, intercept = model.sample_posterior(20_000, random_state=0)
+    assert coef.shape == (20_000, 1, 8)
+    assert intercept.shape == (20_000, 1)
+    sd = np.sqrt(np.diag(model.covariance_))
+    drawn = coef[:, 0, model.active_]
+    assert_allclose((drawn.mean(axis=0) - model.coef_[0, model.active_]) / sd, 0, atol=0.04)
+    assert_allclose(np.cov(drawn.T) / np.outer(sd, sd), model.covariance_ / np.outer(sd, sd), atol=0.05)
+    gone = np.setdiff1d(np.arange(8), model.active_)
+    assert not coef[:, 0, gone].any()
+    new = X[:4] + 2
+    eta = coef[:, 0] @ new.T + intercept
+    assert_allclose(eta.mean(axis=0), model._fits[0].latent(new), atol=0.04)
+    assert_allclose(eta.var(axis=0), model._fits[0].latent_variance(new), rtol=0.05)
+    assert_array_equal(coef, model.sample_posterior(20_000, random_state=0)[0])
+
+
+# --- units ---
+
+
+@ard_inference
+@pytest.mark.parametrize("min_gain", ["auto", 0.0])
+def test_units_of_columns_do_not_matter(inference, min_gain, make_classes):
+    X, y = make_classes()
+    unit = 10.0 ** np.array([3, -3, 0, 3, -3, 1, 2, -1])
+    model = SparseLogisticRegression(inference=inference, min_gain=min_gain)
+    one, other = clone(model).fit(X, y), clone(model).fit(X * unit, y)
+    assert_array_equal(one.active_, other.active_)
+    assert_allclose(other.coef_ * unit, one.coef_, atol=1e-6)
+    assert_allclose(other.predict_proba(X * unit), one.predict_proba(X), atol=1e-6)
+    assert_allclose(other.log_evidence_, one.log_evidence_, rtol=1e-8)
+
+
+@every_pair
+def test_place_of_the_origin_does_not_matter(prior, inference, make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression(prior=prior, inference=inference)
+    one, other = clone(model).fit(X, y), clone(model).fit(X + 1e4, y)
+    assert_array_equal(one.active_, other.active_)
+    assert_allclose(other.coef_, one.coef_, atol=1e-5)
+    assert_allclose(other.predict_proba(X + 1e4), one.predict_proba(X), atol=1e-5)
+
+
+# --- hostile data ---
+
+
+@pytest.mark.parametrize(
+    "case", ["separable", "off centre", "nearly separable", "one of a class", "contradiction", "two rows"]
+)
+@every_pair
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_hard_data_have_sensible_probabilities(prior, inference, case, rng):
+    n = 2 if case == "two rows" else 40
+    X = rng.standard_normal((n, 4))
+    y = (X[:, 0] > 0).astype(int)
+    if case == "off centre":  # still separable
+        y[np.argmin(np.abs(X[:, 0]))] ^= 1
+    if case == "nearly separable":
+        y[np.argsort(np.abs(X[:, 0]))[5]] ^= 1
+    if case == "one of a class":
+        y = (np.arange(n) == np.argmax(X[:, 0])).astype(int)
+    if case == "contradiction":
+        X, y = np.repeat(X[:20], 2, axis=0), np.tile([0, 1], 20)
+    if case == "two rows":
+        y = np.array([0, 1])
+    model = SparseLogisticRegression(prior=prior, inference=inference, max_iter=500).fit(X, y)
+    p = model.predict_proba(X)[:, 1]
+    assert np.isfinite(model.coef_).all()
+    assert np.abs(model.intercept_).max() < 1e6
+    assert -1e3 < model.log_evidence_ < 10
+    assert np.isfinite(p).all()
+    if case == "contradiction":
+        assert_allclose(p, 0.5, atol=1e-6)
+    elif case == "two rows":
+        assert p[1] >= p[0]
+    elif case == "one of a class":
+        assert p[y == 1] >= p[y == 0].max()
+        assert 0.005 < p.mean() < 0.15
+    else:
+        assert np.mean((p > 0.5) == y) >= 0.9
+        assert p[y == 1].mean() > 0.7 > 0.3 > p[y == 0].mean()
+
+
+@ard_inference
+def test_constant_and_copied_columns(inference, make_classes):
+    X, y = make_classes()
+    X = np.column_stack([X, X[:, 0], np.full(len(X), 7.0)])
+    model = SparseLogisticRegression(inference=inference).fit(X, y)
+    plain = SparseLogisticRegression(inference=inference).fit(X[:, :8], y)
+    assert model.coef_[0, -1] == 0
+    assert_allclose(model.predict_proba(X), plain.predict_proba(X[:, :8]), atol=1e-3)
+    assert (model.coef_[0, [0, 8]] != 0).sum() == 1
+
+
+@pytest.mark.parametrize("prior", ["ard", "ridge"])
+def test_many_features_need_no_square_matrix(prior, make_classes):
+    X, y = make_classes(60, 3000, 3, size=3.0)
+    tracemalloc.start()
+    model = SparseLogisticRegression(prior=prior, tol=1e-3).fit(X, y)
+    model.predict_proba(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3000**2 * 8 / 2
+    assert np.isfinite(model.coef_).all()
+
+
+# --- what is found ---
+
+
+def test_default_finds_the_features_that_matter(make_classes):
+    truth = np.arange(50) < 6
+    scores, kept, textbook = [], [], []
+    for seed in range(5):
+        X, y = make_classes(1000, 50, 6, seed=seed, size=0.7)
+        found = SparseLogisticRegression().fit(X, y).get_support()
+        scores.append(2 * (found & truth).sum() / (found.sum() + truth.sum()))
+        kept.append(found.sum())
+        if seed < 2:
+            textbook.append(SparseLogisticRegression(min_gain=0, tol=1e-4).fit(X, y).get_support().sum())
+    assert np.mean(scores) >= 0.95
+    assert sum(textbook) > sum(kept[:2])
+
+
+def test_noise_is_called_noise(make_classes):
+    false = sum(
+        len(SparseLogisticRegression().fit(*make_classes(200, 50, 0, seed=seed)).active_) > 0 for seed in range(40)
+    )
+    assert false <= 4
+
+
+@ard_inference
+def test_gain_tells_what_is_kept(inference, make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression(inference=inference).fit(X, y)
+    assert_allclose(model.min_gain_, np.log(8))
+    kept = model.get_support()
+    assert kept.any()
+    assert (model.gain_[0, kept] > model.min_gain_).all()
+    assert (model.gain_[0, ~kept] <= model.min_gain_).all()
+    assert_array_equal(model.relevance_[0] > 0, kept)
+
+
+def test_inferences_agree_with_many_rows(make_classes):
+    X, y = make_classes(2000)
+    models = [SparseLogisticRegression(inference=name).fit(X, y) for name in INFERENCES["ard"]]
+    for model in models:
+        assert_array_equal(model.active_, [0, 1])
+        assert_allclose(model.coef_, models[0].coef_, atol=0.05)
+    assert_allclose(models[0].log_evidence_, models[2].log_evidence_, rtol=1e-6)
+    assert models[1].log_evidence_ < models[0].log_evidence_ + 0.1
+
+
+# --- scikit-learn's company ---
+
+
+def test_pickle_and_clone(make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression(proba="bound").fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert not hasattr(clone(model), "coef_")
+    assert clone(model).get_params() == model.get_params()
+
+
+def test_pipelines_selectors_and_calibration(make_classes):
+    X, y = make_classes(200)
+    assert make_pipeline(StandardScaler(), SparseLogisticRegression()).fit(X, y).score(X, y) > 0.7
+    selector = SelectFromModel(SparseLogisticRegression(), threshold=1e-10).fit(X, y)
+    assert_array_equal(selector.get_support(indices=True), selector.estimator_.active_)
+    calibrated = CalibratedClassifierCV(SparseLogisticRegression(), cv=3).fit(X, y)
+    assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
+    assert cross_val_score(SparseLogisticRegression(), X, y, cv=3, scoring="neg_log_loss").mean() > -0.6
+
+
+def test_names_of_columns(make_classes):
+    pd = pytest.importorskip("pandas")
+    X, y = make_classes()
+    frame = pd.DataFrame(X, columns=[f"gene {k}" for k in range(8)])
+    model = SparseLogisticRegression().fit(frame, y)
+    assert_array_equal(model.feature_names_in_, frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[frame.columns[::-1]])
+
+
+# --- when it does not end well ---
+
+
+@every_pair
+def test_too_few_iterations_are_told(prior, inference, make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression(prior=prior, inference=inference, min_gain=0, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, y)
+    assert not model.converged_
+    assert model.n_iter_ == 1
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_a_failed_fit_leaves_nothing(make_classes):
+    X, y = make_classes()
+    model = SparseLogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(np.where(X > 2, np.nan, X), y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="one class"):
+        model.fit(X, np.zeros(len(y)))
+    assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"prior": "horseshoe"}, {"penalty": 0}, {"min_gain": -1}, {"tol": 0}, {"proba": "logit"}], ids=str
+)
+def test_wrong_parameters_are_refused(wrong, make_classes):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SparseLogisticRegression(**wrong).fit(*make_classes())
