@@ -313,16 +313,18 @@ def test_contact_points_are_the_second_moment_of_the_predictor(shape, flat_level
 
 
 @both_intercepts
-@pytest.mark.parametrize("view", ["laplace", "jaakkola"])
-def test_view_of_all_candidates(shape, flat_level, view, make_bernoulli, design, rng):
+@pytest.mark.parametrize("kind", ["laplace", "jaakkola"])
+def test_view_of_all_candidates(shape, flat_level, kind, make_bernoulli, design, rng):
     """s and q of every candidate, by leaving it out of the explicit model."""
     n, d = shape
     weight = rng.uniform(0.5, 2, n)
     problem = make_bernoulli(n, d, flat_level, weight=weight)
     point = rng.standard_normal(n)
-    sites = laplace(problem.t, point, weight) if view == "laplace" else jaakkola(problem.t, np.abs(point), weight)
+    sites = laplace(problem.t, point, weight) if kind == "laplace" else jaakkola(problem.t, np.abs(point), weight)
     active, alpha = np.array([1, 4, 6]), np.array([0.2, 3.0, 50.0])
-    s, q = Candidates(problem.gaussian_view(sites), Solution(active, alpha, 1.0)).factors()
+    view = problem.gaussian_view(sites)
+    assert_allclose(view.level, sites.shift.sum() / sites.precision.sum() * flat_level, rtol=1e-12)
+    s, q = Candidates(view, Solution(active, alpha, 1.0)).factors()
     Phi, _ = design(problem, np.ones(d))
     b, h = sites.precision, sites.shift
     for j in range(d):

@@ -60,8 +60,6 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
-                if len(codes)
-                else "sample_weight is zero for every row"
             )
         return X, codes, weight
 

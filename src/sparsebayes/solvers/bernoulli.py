@@ -132,6 +132,13 @@ class BernoulliProblem:
         """½ log|A| and the log hyper-prior of the precisions."""
         return scale_term(alpha, self.a, self.b[active])
 
+    def base_mode(self, n_weights: int) -> Mode:
+        """No weight, and the intercept that says how frequent class 1 is."""
+        if not self.flat_intercept:
+            return Mode(np.zeros(n_weights))
+        share = float(self.weight @ self.t / self.weight.sum())
+        return Mode(np.zeros(n_weights), float(np.log(share / (1 - share))))
+
     def sites(self, rows: DenseRows, carry: Mode | Contact) -> Sites:
         """The local Gaussian view: Laplace's at a mode, Jaakkola's at contact points."""
         if isinstance(carry, Mode):
@@ -164,10 +171,12 @@ class BernoulliProblem:
     def find_mode(self, rows: DenseRows, alpha: FloatArray, start: Mode) -> Mode:
         """Maximum of log p(t | w) - ½ wᵀAw by Newton's method with step halving.
 
-        A full step overshoots on separable data with weak priors. The iteration ends when a step gains no more than
-        rounding; the error of the weights is then the square of the last step's.
+        A full step overshoots on separable data with weak priors, and a start where all rows are saturated (a large
+        weight was just taken out) has no curvature to go by: then the model without weights is the better start. The
+        iteration ends when a step gains no more than rounding; the error of the weights is then the square of the last
+        step's.
         """
-        here = start
+        here = max((start, self.base_mode(len(start.w))), key=lambda mode: self._penalised(rows, mode, alpha))
         value = self._penalised(rows, here, alpha)
         for _ in range(NEWTON_STEPS):
             found = predictor(rows, self.sites(rows, here), alpha, self.flat_intercept)

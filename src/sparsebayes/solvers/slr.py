@@ -51,19 +51,11 @@ class Result:
         return self.predictor.posterior
 
 
-def base_mode(problem: BernoulliProblem, n_weights: int) -> Mode:
-    """No weight, and the intercept that says how frequent class 1 is."""
-    if not problem.flat_intercept:
-        return Mode(np.zeros(n_weights))
-    share = float(problem.weight @ problem.t / problem.weight.sum())
-    return Mode(np.zeros(n_weights), float(np.log(share / (1 - share))))
-
-
 def first_carry(problem: BernoulliProblem, inference: str, n_weights: int) -> tuple[Step, Carry]:
     """The w-step of an inference, and what it starts from."""
     if inference == "variational":
         return problem.jaakkola_step, Contact(np.full(len(problem.t), START_XI))
-    return problem.laplace_step, base_mode(problem, n_weights)
+    return problem.laplace_step, problem.base_mode(n_weights)
 
 
 def sparse(problem: BernoulliProblem, inference: str, rule: str, settings: Settings) -> Result:
@@ -105,7 +97,7 @@ def l1(problem: BernoulliProblem, penalty: float, lasso: Lasso, settings: Settin
     trace = Trace()
     n = problem.rows.n_columns
     l1_problem = L1Problem(problem, np.full(n, penalty), lasso)
-    mode, converged = l1_problem.run(base_mode(problem, n), trace=trace, **vars(settings))
+    mode, converged = l1_problem.run(problem.base_mode(n), trace=trace, **vars(settings))
     return _at_mode(problem, mode, penalty, converged, trace)
 
 
@@ -114,9 +106,9 @@ def l1_by_scales(problem: BernoulliProblem, penalty: float, settings: Settings) 
     trace = Trace()
 
     def rule(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
-        return np.asarray(penalty / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max(initial=1e-300)))
+        return np.asarray(penalty / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max(initial=1e-280)))
 
-    state = batch.start(problem, base_mode(problem, problem.rows.n_columns))
+    state = batch.start(problem, problem.base_mode(problem.rows.n_columns))
     state, converged = batch.run(
         problem, state, w_step=problem.laplace_step, rule=rule, trace=trace, gone=0.0, **vars(settings)
     )
@@ -130,7 +122,7 @@ def reweighted(problem: BernoulliProblem, lasso: Lasso, settings: Settings) -> R
     n = problem.rows.n_columns
     search = Search(problem, problem.laplace_step, **vars(settings))
     ones = np.ones(n)
-    first = (base_mode(problem, n), ones, Model(np.empty(0, dtype=np.intp), np.empty(0), base_mode(problem, 0)))
+    first = (problem.base_mode(n), ones, Model(np.empty(0, dtype=np.intp), np.empty(0), problem.base_mode(0)))
 
     def step(state: tuple[Mode, FloatArray, Model]) -> tuple[tuple[Mode, FloatArray, Model], Info]:
         mode, root_z, last = state
@@ -155,7 +147,7 @@ def _searched(problem: BernoulliProblem, w_step: Step, start: Model, trace: Trac
     model, converged = search.run(start, trace)
     if len(start.active):
         other = Trace()
-        rival, arrived = search.run(Model(np.empty(0, dtype=np.intp), np.empty(0), base_mode(problem, 0)), other)
+        rival, arrived = search.run(Model(np.empty(0, dtype=np.intp), np.empty(0), problem.base_mode(0)), other)
         if arrived and rival.priced(problem.price) > model.priced(problem.price):
             model, converged, trace = rival, True, other
     return _result(search, model, converged, trace)
