@@ -9,7 +9,7 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import batch, slr
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, VariationalProblem
 from sparsebayes.solvers.incremental import Belief, update
-from sparsebayes.solvers.loop import Trace
+from sparsebayes.solvers.loop import Settings, Trace
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_variational_bayes_after_as_many_iterations(log_problem, program, vb_pro
 @pytest.mark.parametrize("shared", [False, True])
 def test_variational_bayes_starts_where_the_original_does(shared, vb_problem):
     problem = vb_problem("log_n200_d10", shared)
-    result = slr.variational_bayes(problem, slr.Settings(tol=1e-8, max_iter=3000))
+    result = slr.variational_bayes(problem, Settings(tol=1e-8, max_iter=3000))
     d = problem.rows.n_columns
     first = problem.jaakkola_step(problem.rows, np.full(d, 100.0), Contact(np.zeros(len(problem.t))))
     assert_allclose(

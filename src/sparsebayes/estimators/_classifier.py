@@ -41,8 +41,7 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
     Subclasses give `_fit_binary` and the parameters `proba`, `class_weight` and `n_jobs`.
     """
 
-    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
-        raise NotImplementedError
+    _fit_binary: Callable[[FloatArray, FloatArray, FloatArray], LinearFit]
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""

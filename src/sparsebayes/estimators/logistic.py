@@ -19,7 +19,7 @@ from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import slr
 from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import Trace, warn_not_converged
+from sparsebayes.solvers.loop import Settings, Trace, warn_not_converged
 from sparsebayes.solvers.softmax import SoftmaxProblem, solve
 
 INFERENCES = {
@@ -246,7 +246,7 @@ class SparseLogisticRegression(LinearClassifier):
         )
 
     def _solve(self, problem: BernoulliProblem) -> slr.Result:
-        settings = slr.Settings(self.tol, self.max_iter, progress(self.verbose))
+        settings = Settings(self.tol, self.max_iter, progress(self.verbose))
         if self.prior == "ridge":
             return slr.ridge(problem, self.inference, self.rule, settings)
         if self.inference == "reweighted-l1":

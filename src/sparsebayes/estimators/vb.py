@@ -20,7 +20,7 @@ from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import incremental, slr
 from sparsebayes.solvers.bernoulli import VariationalProblem
-from sparsebayes.solvers.loop import warn_not_converged
+from sparsebayes.solvers.loop import Settings, warn_not_converged
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
@@ -142,7 +142,7 @@ class VBLogisticRegression(LinearClassifier):
         problem = VariationalProblem(
             rows, t, weight, self.fit_intercept, 0.0, self.a0, np.full(n, self.b0), shared=not self.ard
         )
-        result = slr.variational_bayes(problem, slr.Settings(self.tol, self.max_iter, progress(self.verbose)))
+        result = slr.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
         return replace(
             classifier_fit(problem, result, n),
             log_evidence=result.log_evidence,

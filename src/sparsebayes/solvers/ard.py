@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparsebayes.core.posterior import GaussianPosterior
-from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
+from sparsebayes.core.scales import NoiseRule, ScaleRule, em, mackay, noise_em, noise_mackay
 from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers import batch, reweighted
-from sparsebayes.solvers.loop import Callback, Trace
+from sparsebayes.solvers.loop import Callback, Settings, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Noise, Solution
 from sparsebayes.solvers.reweighted import Lasso
 from sparsebayes.solvers.sequential import certificate, empty, priced_evidence, search
@@ -32,60 +32,29 @@ class Result:
     trace: Trace
 
 
-Find = Callable[[GaussianProblem, Lasso, Trace, float, int, Callback | None], Solution]
+Find = Callable[[GaussianProblem, Lasso, Trace, Settings], Solution]
 
 
 def _by_batch(
-    problem: GaussianProblem,
-    lasso: Lasso,
-    trace: Trace,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-    *,
-    rule: str,
+    rule: ScaleRule, noise_rule: NoiseRule, problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings
 ) -> Solution:
-    rules = {"em": (em, noise_em), "fixed-point": (mackay, noise_mackay)}
-    scale_rule, noise_rule = rules[rule]
-    state, _ = batch.run(
-        problem,
-        batch.start(problem, Noise(NOISE_START)),
-        w_step=problem.w_step(noise_rule),
-        rule=scale_rule,
-        trace=trace,
-        tol=tol,
-        max_iter=max_iter,
-        callback=callback,
-    )
+    start, w_step = batch.start(problem, Noise(NOISE_START)), problem.w_step(noise_rule)
+    state, _ = batch.run(problem, start, w_step=w_step, rule=rule, trace=trace, **vars(settings))
     return Solution(state.active, state.alpha, state.carry.variance)
 
 
-def _by_reweighting(
-    problem: GaussianProblem,
-    lasso: Lasso,
-    trace: Trace,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Solution:
-    state, _ = reweighted.run(problem, lasso=lasso, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+def _by_reweighting(problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings) -> Solution:
+    state, _ = reweighted.run(problem, lasso=lasso, trace=trace, **vars(settings))
     return state.solution
 
 
-def _from_nothing(
-    problem: GaussianProblem,
-    lasso: Lasso,
-    trace: Trace,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None,
-) -> Solution:
+def _from_nothing(problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings) -> Solution:
     return empty(NOISE_START)
 
 
 SOLVERS: dict[str, Find] = {
-    "em": partial(_by_batch, rule="em"),
-    "fixed-point": partial(_by_batch, rule="fixed-point"),
+    "em": partial(_by_batch, em, noise_em),
+    "fixed-point": partial(_by_batch, mackay, noise_mackay),
     "reweighted-l1": _by_reweighting,
     "sequential": _from_nothing,
 }
@@ -110,13 +79,13 @@ def solve(
     if solver != "sequential":
         problem = problem.compressed()
     if start is None:
-        start = SOLVERS[solver](problem, lasso, trace, tol**0.5, min(max_iter, FIND_STEPS), callback)
-    state, converged = search(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+        near = Settings(tol**0.5, min(max_iter, FIND_STEPS), callback)
+        start = SOLVERS[solver](problem, lasso, trace, near)
+    settings = Settings(tol, max_iter, callback)
+    state, converged = search(problem, start, trace=trace, **vars(settings))
     if problem.price > 0 and len(start.active):
         other = Trace()
-        rival, rival_converged = search(
-            problem, empty(NOISE_START), trace=other, tol=tol, max_iter=max_iter, callback=callback
-        )
+        rival, rival_converged = search(problem, empty(NOISE_START), trace=other, **vars(settings))
         if rival_converged and priced_evidence(rival) > priced_evidence(state) + tol:
             state, converged, trace = rival, True, other
     gap = certificate(state)

@@ -44,6 +44,15 @@ class Trace:
 Callback = Callable[[int, Info], None]
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How exactly, how long, and whom to tell; `vars(settings)` are arguments of every loop."""
+
+    tol: float
+    max_iter: int
+    callback: Callback | None = None
+
+
 def iterate(
     state: State,
     step: Callable[[State], tuple[State, Info]],

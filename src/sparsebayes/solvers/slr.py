@@ -12,7 +12,7 @@ from sparsebayes.solvers import batch
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, Predictor, VariationalProblem, predictor
 from sparsebayes.solvers.l1 import L1Problem, Lasso
 from sparsebayes.solvers.linearised import Carry, Model, Search, Step
-from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
+from sparsebayes.solvers.loop import Info, Settings, Trace, iterate
 
 RULES: dict[str, dict[str, ScaleRule]] = {
     "ard": {"fixed-point": mackay, "em": em},
@@ -21,15 +21,6 @@ RULES: dict[str, dict[str, ScaleRule]] = {
 START_XI = 2.0
 MIN_Z = 1e-6
 """Least squared penalty of the reweighted L1 (columns have unit scale): on separable data it would vanish."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How long and how exactly."""
-
-    tol: float
-    max_iter: int
-    callback: Callback | None = None
 
 
 @dataclass(frozen=True)
