@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsebayes.core.scales import ard_candidate, gain
+from sparsebayes.core.scales import ard_candidate, gain, is_flat
 from sparsebayes.core.types import FloatArray, Scalar
 
 
@@ -43,7 +43,7 @@ def gaussian_fit(residual: float, noise: float, n: float, flat_intercept: bool) 
 
 def log_hyper_prior(x: FloatArray | Scalar, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
     """a log x - b x: the Gamma(a, b) hyper-prior of precisions x as a density of log x, without its constant."""
-    return np.asarray(a * np.log(x) - b * x if np.any(a) or np.any(b) else np.zeros_like(x))
+    return np.zeros_like(x) if is_flat(a, b) else np.asarray(a * np.log(x) - b * x)
 
 
 class Moves(NamedTuple):
@@ -75,7 +75,7 @@ def best_moves(
     at = alpha[inside]
     present = gain(at, s[inside], q[inside])
     moved = worth[inside] - present
-    if np.any(a) or np.any(b):
+    if not is_flat(a, b):
         rate = np.broadcast_to(b, s.shape)[inside]
         to = np.where(pays[inside], target[inside], at)
         moved += log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)

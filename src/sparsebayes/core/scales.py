@@ -56,6 +56,11 @@ def noise_mackay(residual: float, noise: float, gamma_sum: float, n: float, c: f
     return (2 * d + residual) / (2 * c + n - gamma_sum)
 
 
+def is_flat(a: Scalar, b: FloatArray | Scalar) -> bool:
+    """Whether Gamma(a, b) says nothing; asked so often that a plain number is worth a short cut."""
+    return bool(a == 0 and b == 0) if isinstance(b, float) else not (a or np.any(b))
+
+
 def gain(alpha: FloatArray, s: FloatArray, q: FloatArray) -> FloatArray:
     """Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)]; 0 at α = ∞."""
     inside = np.isfinite(alpha)
@@ -69,7 +74,7 @@ def ard_candidate(s: FloatArray, q: FloatArray, a: Scalar = 0.0, b: FloatArray |
 
     Flat hyper-prior: α = s²/(q² - s) when q² > s (mathematics, section 4). Otherwise the mode of gain + a log α - b α.
     """
-    if not np.any(a) and not np.any(b):
+    if is_flat(a, b):
         excess = q**2 - s
         inside = (excess > 0) & (s > 0)
         return np.where(inside, s**2 / np.where(inside, excess, 1.0), np.inf)

@@ -37,6 +37,7 @@ class Candidates:
         self.active: list[int] = []
         self.alpha = np.full(problem.n_columns, np.inf)
         self.noise = start.noise
+        self._rate = problem.b if problem.b.any() else 0.0
         self._gram = np.empty((problem.n_columns, 8), order="F")
         self._copies = np.zeros(problem.n_columns, dtype=np.intp)
         for j, alpha in zip(start.active, start.alpha, strict=True):
@@ -72,8 +73,9 @@ class Candidates:
         alpha = self.alpha[active]
         fit = self.problem.fit(self.noise_terms[0], self.noise)
         self.evidence = log_evidence(fit, self.mean, alpha, posterior.logdet)
-        p = self.problem
-        priors = log_hyper_prior(alpha, p.a, p.b[active]).sum() + log_hyper_prior(beta, p.c, p.d)
+        p, rate = self.problem, self._rate
+        rate = rate[active] if isinstance(rate, np.ndarray) else rate
+        priors = log_hyper_prior(alpha, p.a, rate).sum() + log_hyper_prior(beta, p.c, p.d)
         self.objective = self.evidence + float(priors)
 
     def _noise_terms(self) -> tuple[float, float, float, float, float, float]:
@@ -100,7 +102,7 @@ class Candidates:
     def worth(self) -> FloatArray:
         """Nats that each candidate brings at its own best precision, whether it is in the model or not."""
         s, q = self.factors()
-        return gain(ard_candidate(s, q, self.problem.a, self.problem.b), s, q)
+        return gain(ard_candidate(s, q, self.problem.a, self._rate), s, q)
 
     def prices(self) -> tuple[float, float]:
         """What one feature more would cost, and what one of those inside does."""
@@ -113,7 +115,7 @@ class Candidates:
         s, q = self.factors()
         p = self.problem
         price = np.where(np.isinf(self.alpha), *self.prices())
-        moves = best_moves(s, q, self.alpha, price, p.a, p.b)
+        moves = best_moves(s, q, self.alpha, price, p.a, self._rate)
         barred = (self._copies > 0) & np.isinf(self.alpha)
         return Moves(moves.alpha, np.where(barred, 0.0, moves.gain))
 
@@ -298,12 +300,23 @@ def search(
             max_additions=EXPLORE_ADDITIONS,
         )
         there, arrived = ascend(
-            problem, away.solution(), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
+            problem, _released(away), trace=excursion, tol=tol, max_iter=max_iter, callback=callback
         )
         if arrived and priced_evidence(there) > priced_evidence(best) + max(tol, 1e-2):
             best, factors = there, list(EXPLORE_NOISE)
             trace.infos.extend(excursion.infos)
     return best, True
+
+
+def _released(away: Candidates) -> Solution:
+    """Where an excursion ended, with the noise that fits it and without all that then does not pay.
+
+    Dropping all at once is quick, and harmless where the end is compared anyway.
+    """
+    away.update_noise()
+    solution = away.solution()
+    stays = np.isfinite(away.moves().alpha[solution.active])
+    return Solution(solution.active[stays], solution.alpha[stays], solution.noise)
 
 
 def priced_evidence(state: Candidates) -> float:
