@@ -221,8 +221,8 @@ class VBLogisticRegression(LinearClassifier):
         return beliefs
 
     def _fit_of(self, belief: incremental.Belief) -> LinearFit:
+        """A belief as a fit. Precisions and bound are not kept row by row: they are nan."""
         n = len(belief.mean) - self.fit_intercept
-        prior = np.diag(belief.precision)[:n] * np.nan
         return LinearFit(
             LinearBasis(np.arange(n), np.zeros(n), self.fit_intercept),
             belief.mean,
@@ -230,7 +230,7 @@ class VBLogisticRegression(LinearClassifier):
             np.zeros(len(belief.mean)),
             1,
             np.arange(n),
-            prior,
+            np.full(n, np.nan),
             np.ones(n),
             log_evidence=np.nan,
             path=np.empty(0),
