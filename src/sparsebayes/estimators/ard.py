@@ -40,7 +40,8 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
-        is in, which on pure noise keeps a single feature in fewer than one data set of twenty.
+        is in, which on pure noise keeps anything in about one data set of twenty or fewer. Because the noise is learned
+        from the same rows, k features together must bring k × min_gain × n/(n - k) nats.
     a, b : float, default=0
         Gamma(a, b) hyper-prior (shape, rate) on the weight precisions, in the units of the data; flat by default.
     c, d : float, default=0
