@@ -2,11 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from sparsebayes.core.types import AnyArray
 from sparsebayes.solvers.loop import Callback, Info
@@ -26,6 +28,20 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return guarded
+
+
+SMALL = 5_000_000
+"""Numbers in a design up to which several BLAS threads cost a search more than they bring."""
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def threads_for(size: int) -> AbstractContextManager[object]:
+    """One BLAS thread around the many small products of a search on a small design; all of them on a large one."""
+    return _controller().limit(limits=1, user_api="blas") if size <= SMALL else nullcontext()
 
 
 def progress(verbose: int) -> Callback | None:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import SupportMixin, progress, whole_fit
+from sparsebayes.estimators._base import SupportMixin, progress, threads_for, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.solvers.ard import SOLVERS, solve
@@ -184,9 +184,11 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         rows = DenseRows.of(design).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
         starts = [*previous, *[None] * len(outputs)]
-        fits = [
-            self._fit_output(rows, output, weight, flat, start) for output, start in zip(outputs, starts, strict=False)
-        ]
+        with threads_for(design.size):
+            fits = [
+                self._fit_output(rows, output, weight, flat, start)
+                for output, start in zip(outputs, starts, strict=False)
+            ]
         self._store(fits, single=y.ndim == 1)
         self._warn(fits)
         return self
