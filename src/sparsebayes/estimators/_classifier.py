@@ -1,6 +1,7 @@
 """What the linear classifiers share: labels, weights of classes, one binary fit per class, and probabilities."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sparsebayes.solvers.slr import Result
 
 
 def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -> LinearFit:
-    """The posterior of a two-class fit in the data's units.
+    """A two-class fit in the data's units.
 
     The flat intercept is independent of the weights at the columns' means under the sites' precisions: those are the
     reference point.
@@ -31,8 +32,19 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
     reference[result.active] += found.rows.mean * rows.scale[result.active]
     fit = in_data_units(result.posterior, result.active, result.alpha, rows.scale, reference)
     if problem.flat_intercept:
-        return with_flat_intercept(fit, found.level, found.level_variance)
-    return with_ones_column(fit, n_features)
+        fit = with_flat_intercept(fit, found.level, found.level_variance)
+    else:
+        fit = with_ones_column(fit, n_features)
+    return replace(
+        fit,
+        log_evidence=result.log_evidence,
+        path=np.array(result.trace.objective),
+        worth=result.worth[:n_features],
+        min_gain=problem.price,
+        gap=result.gap,
+        converged=result.converged,
+        n_jittered=result.trace.n_jittered,
+    )
 
 
 class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):

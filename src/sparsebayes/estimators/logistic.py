@@ -1,6 +1,5 @@
 """Sparse logistic regression: all linear classifiers of the SLR family in one estimator."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -92,7 +91,10 @@ class SparseLogisticRegression(LinearClassifier):
     log_evidence_ : float or ndarray
         Log evidence by the chosen inference: Laplace's approximation or the variational bound. With the Laplace prior,
         the log joint density of classes and weights at the mode.
-    evidence_path_, optimality_gap_, converged_, n_iter_, n_jittered_
+    optimality_gap_ : float
+        Nats that the best single change would bring by the local Gaussian view, which may promise more than a move
+        really brings (the search tries it, and counts only what is real); largest on nearly separable classes.
+    evidence_path_, converged_, n_iter_, n_jittered_
         As in `ARDRegressor`.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
@@ -233,17 +235,7 @@ class SparseLogisticRegression(LinearClassifier):
         spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
         least_alpha = LEAST_ALPHA * spread if self.prior != "laplace" else 0.0
         problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least_alpha)
-        result = self._solve(problem)
-        return replace(
-            classifier_fit(problem, result, n_features),
-            log_evidence=result.log_evidence,
-            path=np.array(result.trace.objective),
-            worth=result.worth[:n_features],
-            min_gain=price,
-            gap=result.gap,
-            converged=result.converged,
-            n_jittered=result.trace.n_jittered,
-        )
+        return classifier_fit(problem, self._solve(problem), n_features)
 
     def _solve(self, problem: BernoulliProblem) -> slr.Result:
         settings = Settings(self.tol, self.max_iter, progress(self.verbose))

@@ -1,6 +1,5 @@
 """Variational Bayesian logistic regression, in one go or row by row."""
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -143,15 +142,7 @@ class VBLogisticRegression(LinearClassifier):
             rows, t, weight, self.fit_intercept, 0.0, self.a0, np.full(n, self.b0), shared=not self.ard
         )
         result = slr.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
-        return replace(
-            classifier_fit(problem, result, n),
-            log_evidence=result.log_evidence,
-            path=np.array(result.trace.objective),
-            worth=result.worth,
-            gap=result.gap,
-            converged=result.converged,
-            n_jittered=result.trace.n_jittered,
-        )
+        return classifier_fit(problem, result, n)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "VBLogisticRegression":

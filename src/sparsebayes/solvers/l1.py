@@ -5,7 +5,6 @@ solved by coordinate descent, which keeps the linear predictor current after eve
 2); the step to it is halved until the true objective falls.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,9 +13,7 @@ from sparsebayes.core.sites import bernoulli_log_likelihood
 from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Mode
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
-
-Lasso = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
-"""(Φ, t, penalties, start) → argmin ½‖t - Φw‖² + Σ penalty_m |w_m|."""
+from sparsebayes.solvers.reweighted import Lasso
 
 
 @dataclass(frozen=True)

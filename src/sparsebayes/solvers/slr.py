@@ -10,9 +10,10 @@ from sparsebayes.core.types import FloatArray, IntArray, Scalar
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import batch
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, Predictor, VariationalProblem, predictor
-from sparsebayes.solvers.l1 import L1Problem, Lasso
+from sparsebayes.solvers.l1 import L1Problem
 from sparsebayes.solvers.linearised import Carry, Model, Search, Step
 from sparsebayes.solvers.loop import Info, Settings, Trace, iterate
+from sparsebayes.solvers.reweighted import Lasso
 
 RULES: dict[str, dict[str, ScaleRule]] = {
     "ard": {"fixed-point": mackay, "em": em},
