@@ -46,6 +46,16 @@ def log_hyper_prior(x: FloatArray | Scalar, a: Scalar, b: FloatArray | Scalar) -
     return np.zeros_like(x) if is_flat(a, b) else np.asarray(a * np.log(x) - b * x)
 
 
+def classification_price(n_rows: float, n_claims: int) -> float:
+    """What a feature must bring in a classifier: the worth ½(r - 1 - log r) at r = log D + log max(N, D).
+
+    With fewer rows than claims D that is the universal threshold |z| = √(2 log D) of a single weight's z-score; with
+    more rows it grows like the BIC's, so that false discoveries vanish (docs/min_gain.md).
+    """
+    r = np.log(n_claims) + np.log(max(n_rows, n_claims))
+    return float(0.5 * (r - 1 - np.log(r))) if r > 1 else 0.0
+
+
 class Moves(NamedTuple):
     """For every basis, the precision it should have given all others (∞: out), and the nats which that move brings."""
 

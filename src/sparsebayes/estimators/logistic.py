@@ -8,6 +8,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sparsebayes.core.evidence import classification_price
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
@@ -45,8 +46,9 @@ class SparseLogisticRegression(LinearClassifier):
         as a chain of L1 problems. "ard" has the first two and the last, "ridge" the first two, "laplace" the first and
         "coordinate".
     min_gain : "auto" or float, default="auto"
-        With the ARD prior: evidence, in nats, that a feature must bring to be kept. "auto" is log(n_features), which
-        controls false discoveries; 0 is the textbook's answer, which keeps many features that carry nothing.
+        With the ARD prior: evidence, in nats, that a feature must bring to be kept. "auto" controls false discoveries:
+        it asks for a squared z-score of log D + log max(N, D) or more (N rows, D features; docs/min_gain.md). 0 is the
+        textbook's answer, which keeps many features that carry nothing.
     rule : {"fixed-point", "em"}, default="fixed-point"
         How precisions are re-estimated: MacKay's fast rule, or EM. (With a positive `min_gain`, ARD always uses the
         first.)
@@ -185,7 +187,7 @@ class SparseLogisticRegression(LinearClassifier):
                 f"inference={self.inference!r} and prior={self.prior!r}"
             )
         X, codes, weight = self._validated(X, y, sample_weight)
-        priced = self.prior == "ard" and self._price(X.shape[1]) > 0
+        priced = self.prior == "ard" and self._price(weight, X.shape[1]) > 0
         joint = self.multi_class == "softmax" or (self.multi_class == "auto" and has_softmax and not priced)
         if len(self.classes_) > 2 and joint:
             self._store_joint(self._fit_joint(X, codes, weight))
@@ -204,17 +206,19 @@ class SparseLogisticRegression(LinearClassifier):
             return rows.standardised(weight, centre=flat).unweighted(), flat
         return rows.centred(weight) if flat else rows, flat
 
-    def _price(self, n_claims: int) -> float:
-        """Nats asked for a feature when so many claims could be made."""
+    def _price(self, weight: FloatArray, n_claims: int) -> float:
+        """Nats asked for a feature when so many claims could be made from rows of this weight."""
         if self.prior != "ard":
             return 0.0
-        return float(np.log(n_claims)) if self.min_gain == "auto" else float(self.min_gain)
+        if self.min_gain == "auto":
+            return classification_price(float(weight.sum()), n_claims)
+        return float(self.min_gain)
 
     def _fit_joint(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> JointFit:
         """Softmax over all classes; a feature can speak for any class but one, so there are D (C - 1) claims."""
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
-        price = self._price(n_features * (n_classes - 1))
+        price = self._price(weight, n_features * (n_classes - 1))
         problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns))
         trace = Trace()
         fit = solve(
@@ -231,7 +235,7 @@ class SparseLogisticRegression(LinearClassifier):
     def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
         rows, flat = self._rows(X, weight)
         n_features = X.shape[1]
-        price = self._price(n_features)
+        price = self._price(weight, n_features)
         spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
         least_alpha = LEAST_ALPHA * spread if self.prior != "laplace" else 0.0
         problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least_alpha)

@@ -153,8 +153,12 @@ def _result(search: Search, model: Model, converged: bool, trace: Trace) -> Resu
     where = predictor(rows, problem.sites(rows, found.carry), model.alpha, problem.flat_intercept)
     evidence = found.value + problem.scale_term(model.active, model.alpha)
     candidates = search.candidates(replace(model, carry=found.carry))
-    gap = float(candidates.moves().gain.max(initial=0.0))
-    return Result(model.active, model.alpha, where, evidence, candidates.worth(), gap, converged, trace)
+    worth, gain = candidates.worth(), candidates.moves().gain
+    if problem.price > 0:
+        worth[model.active] = [evidence - other.evidence for other in search.without_one(model)]
+        gain[model.active] = np.maximum(problem.price - worth[model.active], 0.0)
+    gap = float(gain.max(initial=0.0))
+    return Result(model.active, model.alpha, where, evidence, worth, gap, converged, trace)
 
 
 def variational_bayes(problem: VariationalProblem, settings: Settings) -> Result:
