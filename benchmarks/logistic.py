@@ -3,7 +3,7 @@
     python benchmarks/logistic.py [--seeds 20] [--only 200x5000]
 
 Simulated: weights of size 0.5 to 1.5 with random sign in a logistic model; and 200×20,000 with twenty features that
-each shift by ±0.5 standard deviations between the classes. Measured: colon and leukemia, where the data folder is there.
+each shift by ±0.5 standard deviations between the classes. Measured: colon and leukemia, where the data folder is.
 Peers: what a user would pick (scikit-learn's logistic regression, L1 penalty by 5-fold cross-validation of the log
 loss), and the textbook's SLR-VAR, which inverts a D×D matrix in each iteration. Last, the L1 problem itself against
 liblinear at the same penalty: the same optimum, and the ratio of the times.

@@ -250,3 +250,18 @@ def test_one_belief_per_class(three_classes):
     goes_on = clone(whole).fit(X[:60], codes[:60]).partial_fit(X[60:], codes[60:])
     assert goes_on.n_samples_seen_ == 90
     assert goes_on.score(X, codes) > 0.75
+
+
+def test_a_million_rows_in_blocks_stay_right():
+    truth, level, n, block = np.array([1.0, -0.5, 0.0]), 0.3, 1_000_000, 20_000
+    rng = np.random.default_rng(12)
+    model = VBLogisticRegression()
+    for _ in range(n // block):
+        X = rng.standard_normal((block, 3))
+        model.partial_fit(X, rng.random(block) < 1 / (1 + np.exp(-X @ truth - level)), classes=[False, True])
+    assert model.n_samples_seen_ == n
+    sd = np.sqrt(np.diag(model.covariance_))
+    assert_allclose(sd, 1 / np.sqrt(0.2 * n), rtol=0.1)  # E[σ'(η)] is about 0.2 here
+    # The bound is tight where a block's posterior is narrow, so nothing but sampling error is left.
+    assert np.all(np.abs(model.coef_[0] - truth) < 4 * sd)
+    assert abs(model.intercept_[0] - level) < 4 * sd.max()

@@ -23,6 +23,8 @@ from sparsebayes.solvers.sequential import Candidates
 
 MIN_RISE = 1e-3
 """Nats that a move must really bring; the view promises only approximately."""
+DOUBT = 3.0
+"""What a column is worth by the view is trusted from this many prices on."""
 TRIES = 3
 """Moves that are tried, best first, before the model counts as a maximum."""
 EXPLORE_PRICE = 3.0
@@ -72,13 +74,14 @@ class Search:
         sites = self.problem.sites(self.problem.rows.keep(model.active), model.carry)
         return Candidates(self.problem.gaussian_view(sites), Solution(model.active, model.alpha, 1.0))
 
-    def without_one(self, model: Model) -> list[Model]:
-        """The model without each of its columns in turn, settled anew.
+    def without_doubtful(self, model: Model, worth: FloatArray) -> dict[int, Model]:
+        """The model without each column that the view finds worth little more than the price, settled anew.
 
         Where the kept columns all but separate the classes there is no curvature left, and the view finds each of them
         worth next to nothing; what a column really brings is what is lost without it.
         """
-        return [self.settle(_moved(model, int(j), np.inf)) for j in model.active]
+        doubtful = model.active[worth[model.active] < DOUBT * self.problem.price]
+        return {int(j): self.settle(_moved(model, int(j), np.inf)) for j in doubtful}
 
     def ascend(self, model: Model, trace: Trace, price: float, max_additions: int | None = None) -> tuple[Model, bool]:
         """Take the best move that really raises the priced evidence, until there is none."""
@@ -87,7 +90,8 @@ class Search:
 
         def step(model: Model) -> tuple[Model, Info]:
             nonlocal left
-            moves = searcher.candidates(model).moves()
+            candidates = searcher.candidates(model)
+            moves = candidates.moves()
             inside = np.zeros(len(moves.gain), dtype=bool)
             inside[model.active] = True
             # Precisions inside are settled already: what counts there is whether a basis still pays.
@@ -102,7 +106,8 @@ class Search:
                 if there.priced(price) > model.priced(price) + MIN_RISE:
                     left -= not inside[j]
                     return there, Info(there.evidence, best, len(there.active))
-            there = max(searcher.without_one(model), key=lambda other: other.priced(price), default=model)
+            fewer = searcher.without_doubtful(model, candidates.worth()).values()
+            there = max(fewer, key=lambda other: other.priced(price), default=model)
             if there.priced(price) > model.priced(price) + MIN_RISE:
                 return there, Info(there.evidence, best, len(there.active))
             return model, Info(model.evidence, 0.0, len(model.active))

@@ -154,9 +154,9 @@ def _result(search: Search, model: Model, converged: bool, trace: Trace) -> Resu
     evidence = found.value + problem.scale_term(model.active, model.alpha)
     candidates = search.candidates(replace(model, carry=found.carry))
     worth, gain = candidates.worth(), candidates.moves().gain
-    if problem.price > 0:
-        worth[model.active] = [evidence - other.evidence for other in search.without_one(model)]
-        gain[model.active] = np.maximum(problem.price - worth[model.active], 0.0)
+    for j, other in search.without_doubtful(model, worth).items():
+        worth[j] = evidence - other.evidence
+        gain[j] = max(problem.price - worth[j], 0.0)
     gap = float(gain.max(initial=0.0))
     return Result(model.active, model.alpha, where, evidence, worth, gap, converged, trace)
 
