@@ -29,6 +29,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data" / "sets"
 CONTENDERS = {
     "sparsebayes": SparseLogisticRegression,
     "sparsebayes, min_gain=0": lambda: SparseLogisticRegression(min_gain=0, tol=1e-4),
+    "same, max_scale=0.5": lambda: SparseLogisticRegression(min_gain=0, max_scale=0.5, tol=1e-4),
     "textbook SLR-VAR": SLRVar,
     "L1, cross-validated": lambda: LogisticRegressionCV(
         l1_ratios=(1,), solver="liblinear", cv=5, scoring="neg_log_loss", use_legacy_attributes=False

@@ -3,6 +3,7 @@
 import pickle
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -509,6 +510,67 @@ def test_a_failed_fit_leaves_nothing(make_classes):
 def test_wrong_parameters_are_refused(wrong, make_classes):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         SparseLogisticRegression(**wrong).fit(*make_classes())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"inference": "laplace"},
+        {"inference": "variational"},
+        {"inference": "reweighted-l1"},
+        {"min_gain": "auto"},
+        {"prior": "ridge"},
+        {"multi_class": "softmax"},
+    ],
+    ids=str,
+)
+def test_max_scale_bounds_the_prior_of_every_weight(options, make_classes):
+    X, y = make_classes(80, 5, 2, size=4.0)
+    if options.get("multi_class"):
+        y = y + (X[:, 1] > 1)
+    X = X * [1.0, 10.0, 0.1, 1.0, 1.0]
+    if options.get("prior") == "ridge":
+        X /= X.std(axis=0)  # ridge means the user's units: here they are standard
+    parameters = {"min_gain": 0, "tol": 1e-4, **options}
+    free = SparseLogisticRegression(**parameters).fit(X, y)
+    bound = SparseLogisticRegression(max_scale=0.5, **parameters).fit(X, y)
+
+    def largest_scale(model):
+        active, precision = model.active_, model.precision_
+        pairs = zip(active, precision, strict=True) if isinstance(active, list) else [(active, precision)]
+        return max(float((X.std(axis=0)[kept] / np.sqrt(alpha)).max(initial=0)) for kept, alpha in pairs)
+
+    assert largest_scale(free) > 0.6
+    assert_allclose(largest_scale(bound), 0.5, rtol=1e-6)
+    assert bound.log_evidence_ < free.log_evidence_
+
+
+def test_max_scale_makes_redundant_features_share_the_work():
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 1100)
+    X = rng.standard_normal((1100, 1000))
+    X[:, :12] += 0.6 * (2 * y[:, None] - 1)
+    found, error = {}, {}
+    for scale in (1000.0, 0.5):
+        model = SparseLogisticRegression(min_gain=0, max_scale=scale, tol=1e-3).fit(X[:100], y[:100])
+        found[scale] = (model.active_ < 12).sum()
+        error[scale] = 1 - model.score(X[100:], y[100:])
+    assert found[0.5] > found[1000.0]
+    assert found[0.5] >= 9
+    assert error[0.5] < 0.7 * error[1000.0]
+
+
+@pytest.mark.parametrize("name", ["colon_alon", "leukemia_golub"])
+def test_genes(name):
+    path = Path(__file__).parents[3] / "shared" / "data" / "sets" / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"needs {path.name} of the shared data sets, which are not part of the package")
+    table = np.loadtxt(path, delimiter=",", skiprows=1)
+    X, y = table[:, :-1], table[:, -1]
+    X = np.log(X) if (X > 0).all() else X
+    model = make_pipeline(StandardScaler(), SparseLogisticRegression(min_gain=0, max_scale=0.5, tol=1e-3))
+    assert cross_val_score(model, X, y, cv=StratifiedKFold(10, shuffle=True, random_state=0)).mean() > 0.85
+    assert len(model.fit(X, y)[-1].active_) < 60
 
 
 COMBINATIONS = [

@@ -28,8 +28,6 @@ INFERENCES = {
     "laplace": ("laplace", "coordinate"),
 }
 """The inferences that each prior has."""
-LEAST_ALPHA = 1e-6
-"""Smallest prior precision of a weight, for a column of unit variance."""
 
 
 class SparseLogisticRegression(LinearClassifier):
@@ -52,6 +50,11 @@ class SparseLogisticRegression(LinearClassifier):
     rule : {"fixed-point", "em"}, default="fixed-point"
         How precisions are re-estimated: MacKay's fast rule, or EM. (With a positive `min_gain`, ARD always uses the
         first.)
+    max_scale : float, default=1000.0
+        With the ARD and ridge priors: largest prior standard deviation of a weight, for a feature of standard deviation
+        one. The default is no bound but keeps weights finite on separable classes. With many redundant features and few
+        rows, where a handful of features already separates the classes, `min_gain=0, max_scale=0.5` makes more of them
+        share the work, and predicts better than the few would.
     penalty : float, default=1.0
         Factor in front of the L1 norm, with the Laplace prior.
     multi_class : {"auto", "softmax", "one-vs-rest"}, default="auto"
@@ -118,6 +121,7 @@ class SparseLogisticRegression(LinearClassifier):
         "inference": [StrOptions({name for names in INFERENCES.values() for name in names})],
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "rule": [StrOptions({"fixed-point", "em"})],
+        "max_scale": [Interval(Real, 0, None, closed="neither")],
         "penalty": [Interval(Real, 0, None, closed="neither")],
         "multi_class": [StrOptions({"auto", "softmax", "one-vs-rest"})],
         "proba": [StrOptions(set(PROBABILITIES))],
@@ -137,6 +141,7 @@ class SparseLogisticRegression(LinearClassifier):
         inference: str = "laplace",
         min_gain: str | float = "auto",
         rule: str = "fixed-point",
+        max_scale: float = 1000.0,
         penalty: float = 1.0,
         multi_class: str = "auto",
         proba: str = "quadrature",
@@ -152,6 +157,7 @@ class SparseLogisticRegression(LinearClassifier):
         self.inference = inference
         self.min_gain = min_gain
         self.rule = rule
+        self.max_scale = max_scale
         self.penalty = penalty
         self.multi_class = multi_class
         self.proba = proba
@@ -214,12 +220,20 @@ class SparseLogisticRegression(LinearClassifier):
             return classification_price(float(weight.sum()), n_claims)
         return float(self.min_gain)
 
+    def _least_alpha(self, rows: DenseRows, weight: FloatArray) -> float:
+        """The prior precision that belongs to `max_scale`, for columns of the rows' mean square."""
+        if self.prior == "laplace":
+            return 0.0
+        spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
+        return spread / self.max_scale**2
+
     def _fit_joint(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> JointFit:
         """Softmax over all classes; a feature can speak for any class but one, so there are D (C - 1) claims."""
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
         price = self._price(weight, n_features * (n_classes - 1))
-        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns))
+        least = self._least_alpha(rows, weight)
+        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
         trace = Trace()
         fit = solve(
             problem,
@@ -236,9 +250,8 @@ class SparseLogisticRegression(LinearClassifier):
         rows, flat = self._rows(X, weight)
         n_features = X.shape[1]
         price = self._price(weight, n_features)
-        spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
-        least_alpha = LEAST_ALPHA * spread if self.prior != "laplace" else 0.0
-        problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least_alpha)
+        least = self._least_alpha(rows, weight)
+        problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
         return classifier_fit(problem, self._solve(problem), n_features)
 
     def _solve(self, problem: BernoulliProblem) -> slr.Result:

@@ -120,7 +120,7 @@ def reweighted(problem: BernoulliProblem, lasso: Lasso, settings: Settings) -> R
         mode, root_z, last = state
         mode, _ = L1Problem(problem, root_z, lasso).run(mode, trace=Trace(), tol=1e-8, max_iter=100)
         active = np.flatnonzero(mode.w)
-        alpha = root_z[active] / np.abs(mode.w[active])
+        alpha = np.maximum(root_z[active] / np.abs(mode.w[active]), problem.least_alpha)
         found = problem.laplace_step(problem.rows.keep(active), alpha, mode.keep(mode.w != 0))
         model = Model(active, alpha, found.carry, found.value + problem.scale_term(active, alpha))
         z = search.candidates(model).S
@@ -154,6 +154,7 @@ def _result(search: Search, model: Model, converged: bool, trace: Trace) -> Resu
     evidence = found.value + problem.scale_term(model.active, model.alpha)
     candidates = search.candidates(replace(model, carry=found.carry))
     worth, gain = candidates.worth(), candidates.moves().gain
+    gain[model.active[model.alpha <= problem.least_alpha]] = 0.0  # they would go on, but may not
     for j, other in search.without_doubtful(model, worth).items():
         worth[j] = evidence - other.evidence
         gain[j] = max(problem.price - worth[j], 0.0)

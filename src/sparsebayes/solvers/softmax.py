@@ -63,6 +63,7 @@ class SoftmaxProblem:
     price: float
     a: float
     b: FloatArray
+    least_alpha: float = 0.0
 
     def value(self, eta: FloatArray) -> tuple[float, FloatArray]:
         """Log p(t | η) and the class probabilities."""
@@ -243,8 +244,9 @@ def solve(
     limit = square * problem.weight.sum()
 
     def bounds(features: IntArray) -> FloatArray:
-        """Precisions beyond which the prior, or the data, have no say."""
-        return np.asarray(np.multiply.outer([1 / EXTREME, EXTREME], limit.sum() if shared else limit[features]))
+        """Precisions beyond which the prior, or the data, have no say; not less than the least one allowed."""
+        extremes = np.multiply.outer([1 / EXTREME, EXTREME], limit.sum() if shared else limit[features])
+        return np.asarray(np.maximum(extremes, problem.least_alpha))
 
     first = rows if len(usable) == len(square) else rows.keep(usable)
     design = Design((first,) * C, (usable,) * C)
