@@ -83,15 +83,16 @@ def test_grid_search_over_min_gain(priced, data_for):
 
 
 def test_cross_validation_scores(default, data_for):
-    assert cross_val_score(default, *data_for(default), cv=4).min() > 0.6
+    # A kernel model cannot know that only three of the twelve features matter, and needs more rows.
+    assert cross_val_score(default, *data_for(default, n=120), cv=4).min() > 0.6
 
 
-def test_select_from_model_takes_what_the_estimator_keeps(estimator, data_for):
-    X, y = data_for(estimator)
-    selector = SelectFromModel(clone(estimator), threshold=1e-12).fit(X, y)
-    assert_array_equal(selector.get_support(), selector.estimator_.get_support())
-    assert selector.get_support()[:3].all()
-    assert_array_equal(selector.transform(X), X[:, selector.get_support()])
+def test_select_from_model_takes_what_the_estimator_keeps(selector, data_for):
+    X, y = data_for(selector)
+    chosen = SelectFromModel(clone(selector), threshold=1e-12).fit(X, y)
+    assert_array_equal(chosen.get_support(), chosen.estimator_.get_support())
+    assert chosen.get_support()[:3].all()
+    assert_array_equal(chosen.transform(X), X[:, chosen.get_support()])
 
 
 @pytest.fixture(params=[pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
@@ -114,11 +115,11 @@ def test_frames_are_read_and_their_names_checked(estimator, data_for, frame_of):
         model.predict(frame[[*frame.columns[1:], frame.columns[0]]])
 
 
-def test_set_output_through_a_selector(default, data_for, frame_of):
-    X, y = data_for(default)
+def test_set_output_through_a_selector(default_selector, data_for, frame_of):
+    X, y = data_for(default_selector)
     frame = frame_of(X)
     kind = type(frame).__module__.split(".")[0]
-    pipeline = make_pipeline(StandardScaler(), SelectFromModel(clone(default), threshold=1e-12))
+    pipeline = make_pipeline(StandardScaler(), SelectFromModel(clone(default_selector), threshold=1e-12))
     kept = pipeline.set_output(transform=kind).fit(frame, y).transform(frame)
     assert isinstance(kept, type(frame))
     assert list(kept.columns) == [f"gene {j}" for j in pipeline[-1].estimator_.get_support(indices=True)]
@@ -150,6 +151,8 @@ def test_register_is_what_the_package_exports():
     assert {cls.__name__ for cls in ESTIMATORS} == set(sparsebayes.__all__) - {"__version__"}
 
 
+# Rows that count many times have no noise between them: a kernel model may reproduce them.
+@pytest.mark.filterwarnings("ignore:the noise variance reached its floor")
 def test_fit_leaves_its_inputs_alone(estimator, data_for):
     X, y = data_for(estimator)
     weight = np.arange(1.0, len(X) + 1)

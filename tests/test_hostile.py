@@ -190,10 +190,10 @@ def test_wrong_shapes_and_kinds_are_refused(default, data, change, message):
         clone(default).fit(*change(*data))
 
 
-def test_words_are_no_target_of_a_regression(default_regressor, data):
+def test_words_are_no_target_of_a_regression(any_regressor, data):
     X, y = data
     with pytest.raises(ValueError, match="could not convert string"):
-        clone(default_regressor).fit(X, ["high", "low"] * (len(y) // 2))
+        clone(any_regressor).fit(X, ["high", "low"] * (len(y) // 2))
 
 
 def test_sparse_matrices_are_refused_by_name(default, data):
@@ -219,10 +219,10 @@ def test_bad_sample_weight_is_refused(default, data, weight, message):
         clone(default).fit(X, y, sample_weight=weight(len(y)))
 
 
-def test_less_weight_than_one_row_is_refused(default_regressor, data):
+def test_less_weight_than_one_row_is_refused(any_regressor, data):
     X, y = data
     with pytest.raises(ValueError, match="sample_weight"):
-        clone(default_regressor).fit(X, y, sample_weight=np.full(len(y), 1e-9))
+        clone(any_regressor).fit(X, y, sample_weight=np.full(len(y), 1e-9))
 
 
 # --- arguments ---
@@ -230,7 +230,8 @@ def test_less_weight_than_one_row_is_refused(default_regressor, data):
 
 @pytest.mark.parametrize("value", ["no such thing", -1, float("nan"), None, [1.0]], ids=repr)
 def test_bad_parameters_are_named(default, data, value):
-    meant = {-1: {"n_jobs"}, None: {"n_jobs", "class_weight"}}  # these do mean something
+    # these do mean something
+    meant = {-1: {"n_jobs", "coef0"}, None: {"n_jobs", "class_weight", "candidates", "random_state"}}
     for name in default.get_params().keys() - meant.get(value if np.ndim(value) == 0 else "", set()):
         with pytest.raises((ValueError, TypeError), match=f"'{name}' parameter"):
             clone(default).set_params(**{name: value}).fit(*data)

@@ -2,7 +2,16 @@
 
 from sparsebayes.estimators.ard import ARDRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
+from sparsebayes.estimators.rvc import RVMClassifier
+from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
 
 __version__ = "0.1.0"
-__all__ = ["ARDRegressor", "SparseLogisticRegression", "VBLogisticRegression", "__version__"]
+__all__ = [
+    "ARDRegressor",
+    "RVMClassifier",
+    "RVMRegressor",
+    "SparseLogisticRegression",
+    "VBLogisticRegression",
+    "__version__",
+]

@@ -12,7 +12,7 @@ REFERENCE = np.array([0.5, -1.0, 0.0, 2.0])
 CENTRES = np.random.default_rng(1).standard_normal((4, 6))
 BASES = {
     "linear": partial(LinearBasis, np.array([4, 0, 2, 5]), REFERENCE),
-    **{name: partial(KernelBasis, kernel, CENTRES) for name, kernel in KERNELS.items()},
+    **{name: partial(KernelBasis, kernel, CENTRES, REFERENCE) for name, kernel in KERNELS.items()},
 }
 MASKS = [[1, 0, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
 
@@ -33,9 +33,9 @@ def test_linear_design_is_the_columns_from_the_reference(X):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_kernel_design_has_a_column_per_centre(name, X):
-    design = KernelBasis(KERNELS[name], CENTRES, ones=True)(X)
-    np.testing.assert_array_equal(design, np.column_stack([KERNELS[name](X, CENTRES), np.ones(7)]))
+def test_kernel_design_has_a_column_per_centre_from_the_reference(name, X):
+    design = KernelBasis(KERNELS[name], CENTRES, REFERENCE, ones=True)(X)
+    np.testing.assert_array_equal(design, np.column_stack([KERNELS[name](X, CENTRES) - REFERENCE, np.ones(7)]))
 
 
 @pytest.mark.parametrize("features", MASKS)

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from sparsebayes.core.kernels import KERNELS
+from sparsebayes.core.kernels import KERNELS, SLOPES
 
 PARAMETERS = {
     "linear": [{}],
     "poly": [{"gamma": 0.7, "coef0": 0.4, "degree": 2}, {"gamma": 1.0, "coef0": 1.0, "degree": 3}],
     "rbf": [{"gamma": 1.0}, {"gamma": 0.3}],
     "laplacian": [{"gamma": 1.0}, {"gamma": 0.3}],
+    "sigmoid": [{"gamma": 1.0, "coef0": 1.0}, {"gamma": 0.3, "coef0": -0.4}],
 }
 CASES = [(name, parameters) for name in KERNELS for parameters in PARAMETERS[name]]
 
@@ -40,3 +41,16 @@ def test_distance_kernels_keep_their_digits_far_from_the_origin(name, power, rng
 def test_a_distance_kernel_is_one_on_its_own_centre(name, rng):
     X = 3 * rng.standard_normal((6, 3)) + 1e4
     np.testing.assert_allclose(np.diag(KERNELS[name](X, X)), 1.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("name", "parameters"), [case for case in CASES if case[0] != "linear"])
+def test_slope_is_the_derivative_by_gamma(name, parameters, rng):
+    X, Z = rng.standard_normal((9, 4)), rng.standard_normal((5, 4))
+    gamma, h = parameters["gamma"], 1e-3
+
+    def kernel(change):
+        return KERNELS[name](X, Z, **{**parameters, "gamma": gamma + change})
+
+    # fourth order: the error is h⁴ times a fifth derivative, some 1e-12 of distances to the tenth power
+    numerical = (8 * (kernel(h) - kernel(-h)) - (kernel(2 * h) - kernel(-2 * h))) / (12 * h)
+    np.testing.assert_allclose(SLOPES[name](X, Z, **parameters), numerical, rtol=1e-6, atol=1e-8)

@@ -8,7 +8,14 @@ from scipy.integrate import quad
 from scipy.special import expit, ndtr
 from scipy.stats import t as student
 
-from sparsebayes.core.predictive import PROBABILITIES, _log_bound, central_interval, quadrature, variational_bound
+from sparsebayes.core.predictive import (
+    PROBABILITIES,
+    _log_bound,
+    central_interval,
+    pooled_freedom,
+    quadrature,
+    variational_bound,
+)
 
 MEANS = np.array([-50.0, -20.0, -5.0, -1.0, 0.0, 0.3, 2.0, 10.0, 35.0, 50.0])
 VARIANCES = np.array([0.0, 1e-8, 0.1, 0.99, 1.0, 1.5, 10.0, 300.0, 1e4])
@@ -119,3 +126,12 @@ def test_central_interval_covers_when_the_noise_is_estimated(rng):
     interval = central_interval(rows.mean(axis=1), spread, 0.9, 5.0)
     inside = (interval[:, 0] <= new) & (new <= interval[:, 1])
     assert inside.mean() == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / 40_000))  # four standard errors
+
+
+def test_pooled_freedom_matches_the_variance_of_the_sum(rng):
+    """A sum of two scaled χ² variables has the mean and the variance of one with the pooled degrees of freedom."""
+    total = 2.0 * rng.chisquare(8, 400_000) / 8 + 3.0 * rng.chisquare(20, 400_000) / 20
+    freedom = pooled_freedom(2.0, 8, 3.0, 20)
+    np.testing.assert_allclose(2 * total.mean() ** 2 / total.var(), freedom, rtol=0.02)
+    assert pooled_freedom(1.0, 7.0, 0.0, 3.0) == 7.0
+    assert pooled_freedom(0.0, 1.0, 0.0, 3.0) == 1.0

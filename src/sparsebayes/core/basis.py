@@ -1,7 +1,7 @@
 """From inputs to the design matrix Φ: the columns that a model keeps, as something that can be called on new rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -39,20 +39,21 @@ class LinearBasis:
 
 @dataclass(frozen=True)
 class KernelBasis:
-    """One kernel function per centre, with a column of ones last if wanted."""
+    """One kernel function per centre, measured from a reference value, with a column of ones last if wanted."""
 
     kernel: Callable[[FloatArray, FloatArray], FloatArray]
     centres: FloatArray
+    reference: FloatArray
     ones: bool = False
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Φ for these rows."""
-        return _with_ones(self.kernel(X, self.centres), self.ones)
+        return _with_ones(self.kernel(X, self.centres) - self.reference, self.ones)
 
     def keep(self, which: IntArray | BoolArray) -> "KernelBasis":
         """The same basis with these columns only."""
         chosen, ones = _split(which, len(self.centres), self.ones)
-        return replace(self, centres=self.centres[chosen], ones=ones)
+        return KernelBasis(self.kernel, self.centres[chosen], self.reference[chosen], ones)
 
 
 def _with_ones(Phi: FloatArray, ones: bool) -> FloatArray:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsebayes.core.scales import ard_candidate, gain, is_flat
+from sparsebayes.core.scales import candidate, gain, is_flat
 from sparsebayes.core.types import FloatArray, Scalar
 
 
@@ -46,14 +46,18 @@ def log_hyper_prior(x: FloatArray | Scalar, a: Scalar, b: FloatArray | Scalar) -
     return np.zeros_like(x) if is_flat(a, b) else np.asarray(a * np.log(x) - b * x)
 
 
+def worth_at(r: float) -> float:
+    """What a basis with r = q²/s is worth at its own best precision, in nats: ½(r - 1 - log r), 0 for r ≤ 1."""
+    return float(0.5 * (r - 1 - np.log(r))) if r > 1 else 0.0
+
+
 def classification_price(n_rows: float, n_claims: int) -> float:
-    """What a feature must bring in a classifier: the worth ½(r - 1 - log r) at r = log D + log max(N, D).
+    """What a feature must bring in a classifier: the worth at r = log D + log max(N, D).
 
     With fewer rows than claims D that is the universal threshold |z| = √(2 log D) of a single weight's z-score; with
     more rows it grows like the BIC's, so that false discoveries vanish (docs/min_gain.md).
     """
-    r = np.log(n_claims) + np.log(max(n_rows, n_claims))
-    return float(0.5 * (r - 1 - np.log(r))) if r > 1 else 0.0
+    return worth_at(float(np.log(n_claims) + np.log(max(n_rows, n_claims))))
 
 
 class Moves(NamedTuple):
@@ -70,20 +74,22 @@ def best_moves(
     price: FloatArray | Scalar,
     a: Scalar = 0.0,
     b: FloatArray | Scalar = 0.0,
+    pull: Scalar = 0.0,
 ) -> Moves:
     """The best change of each single precision; α = ∞ marks a basis outside the model.
 
     The largest gain is the optimality certificate: at a maximum of the priced evidence it is zero. A basis is worth the
-    evidence it brings at its own best precision; in the model belongs what is worth more than the price.
+    evidence it brings at its own best precision; in the model belongs what is worth more than the price. With a pull
+    the prior is that of `bls_candidate`, which speaks of what is out as well and so has its part in that worth.
     """
-    target = ard_candidate(s, q, a, b)
-    worth = gain(target, s, q)
+    target = candidate(s, q, a, b, pull)
+    worth = gain(target, s, q, pull)
     pays = worth > price
     target = np.where(pays, target, np.inf)
     brings = np.where(pays, worth - price, 0.0)
     inside = np.flatnonzero(np.isfinite(alpha))
     at = alpha[inside]
-    present = gain(at, s[inside], q[inside])
+    present = gain(at, s[inside], q[inside], pull)
     moved = worth[inside] - present
     if not is_flat(a, b):
         rate = np.broadcast_to(b, s.shape)[inside]

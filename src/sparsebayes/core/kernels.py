@@ -26,10 +26,14 @@ def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     The distance is expanded into one matrix product; both sets are first moved to the centre of Z, because the
     expansion loses digits with the squared distance from the origin.
     """
+    return np.asarray(np.exp(-gamma * _squared_distance(X, Z)))
+
+
+def _squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
     centre = Z.mean(axis=0) if len(Z) else 0.0
     X, Z = X - centre, Z - centre
     squared = (X**2).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z**2).sum(axis=1)
-    return np.asarray(np.exp(-gamma * np.maximum(squared, 0.0)))
+    return np.asarray(np.maximum(squared, 0.0))
 
 
 def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
@@ -37,9 +41,50 @@ def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray
     return np.asarray(np.exp(-gamma * cdist(X, Z, "cityblock")))
 
 
+def sigmoid(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> FloatArray:
+    """k(x, z) = tanh(γ xᵀz + c₀). Not positive definite, which sparse Bayesian learning does not ask for."""
+    return np.asarray(np.tanh(gamma * (X @ Z.T) + coef0))
+
+
 KERNELS: dict[str, Callable[..., FloatArray]] = {
     "linear": linear,
     "poly": polynomial,
     "rbf": rbf,
     "laplacian": laplacian,
+    "sigmoid": sigmoid,
 }
+
+
+def polynomial_slope(
+    X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3
+) -> FloatArray:
+    """∂k/∂γ = degree xᵀz (γ xᵀz + c₀)^(degree - 1)."""
+    product = X @ Z.T
+    return np.asarray(degree * product * (gamma * product + coef0) ** (degree - 1))
+
+
+def rbf_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
+    """∂k/∂γ = -‖x - z‖² k(x, z)."""
+    squared = _squared_distance(X, Z)
+    return np.asarray(-squared * np.exp(-gamma * squared))
+
+
+def laplacian_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
+    """∂k/∂γ = -‖x - z‖₁ k(x, z)."""
+    distance = cdist(X, Z, "cityblock")
+    return np.asarray(-distance * np.exp(-gamma * distance))
+
+
+def sigmoid_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> FloatArray:
+    """∂k/∂γ = xᵀz (1 - k(x, z)²)."""
+    product = X @ Z.T
+    return np.asarray(product * (1 - np.tanh(gamma * product + coef0) ** 2))
+
+
+SLOPES: dict[str, Callable[..., FloatArray]] = {
+    "poly": polynomial_slope,
+    "rbf": rbf_slope,
+    "laplacian": laplacian_slope,
+    "sigmoid": sigmoid_slope,
+}
+"""∂k/∂γ of every kernel that has a γ, with the same arguments as the kernel."""

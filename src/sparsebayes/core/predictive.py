@@ -22,6 +22,14 @@ def central_interval(mean: FloatArray, std: FloatArray, coverage: Scalar, freedo
     return np.stack([mean - half, mean + half], axis=-1)
 
 
+def pooled_freedom(first: float, first_freedom: float, second: float, second_freedom: float) -> float:
+    """Degrees of freedom of a sum of two estimated variances (Welch and Satterthwaite)."""
+    total = first + second
+    if total == 0:
+        return first_freedom
+    return 1 / ((first / total) ** 2 / first_freedom + (second / total) ** 2 / second_freedom)
+
+
 def plug_in(m: FloatArray, v: FloatArray) -> FloatArray:
     """σ(m): the variance is ignored."""
     return np.asarray(sigmoid(m))

@@ -2,7 +2,9 @@
 
 from sparsebayes.estimators.ard import ARDRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
+from sparsebayes.estimators.rvc import RVMClassifier
+from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
 
-ESTIMATORS = (ARDRegressor, SparseLogisticRegression, VBLogisticRegression)
+ESTIMATORS = (ARDRegressor, RVMClassifier, RVMRegressor, SparseLogisticRegression, VBLogisticRegression)
 """Every public estimator; the tests walk this register, so that a new one is covered by being listed."""

@@ -1,6 +1,6 @@
-"""What the linear classifiers share: labels, weights of classes, one binary fit per class, and probabilities."""
+"""What the classifiers share: labels, weights of classes, one binary fit per class, and probabilities."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._base import SupportMixin
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
@@ -47,34 +47,46 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
     )
 
 
-class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
-    """A linear classifier with a Gaussian posterior per class; two classes need one.
+class GaussianClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier with a Gaussian posterior per class; two classes need one.
 
-    Subclasses give `_fit_binary` and the parameters `proba`, `class_weight` and `n_jobs`.
+    Subclasses give `_fit_binary`, which takes whatever stands for the inputs, and the parameters `proba`,
+    `class_weight` and `n_jobs`; they store `_fits`, or a `_joint` fit of all classes.
     """
 
-    _fit_binary: Callable[[FloatArray, FloatArray, FloatArray], LinearFit]
+    _fit_binary: Callable[[Any, FloatArray, FloatArray], LinearFit]
+    _fits: Sequence[LinearFit]
+    _joint: JointFit | None
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""
+        return self._validated_rows(X, y, sample_weight)[:3]
+
+    def _validated_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray, BoolArray]:
+        """The same, and which of the rows given are left."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
         codes = encoder.transform(y)
-        if (weight == 0).any():
-            X, codes, weight = X[weight > 0], codes[weight > 0], weight[weight > 0]
+        if self.class_weight == "balanced":
+            # By weight, not by rows: an integer weight must stay the same as repeated rows.
+            share = np.bincount(codes, weights=weight) / weight.sum()
+            weight = weight / (len(share) * np.where(share > 0, share, 1.0)[codes])
+        elif self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        counts = weight > 0
+        if not counts.all():
+            X, codes, weight = X[counts], codes[counts], weight[counts]
         if len(np.unique(codes)) < 2:
             raise ValueError(
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
             )
-        return X, codes, weight
+        return X, codes, weight, counts
 
-    def _fit_all(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> list[LinearFit]:
+    def _fit_all(self, X: Any, codes: AnyArray, weight: FloatArray) -> list[Any]:
         """One fit for two classes, one against the rest for each of more."""
         if len(self.classes_) == 2:
             return [self._fit_binary(X, codes.astype(np.float64), weight)]
@@ -82,44 +94,6 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         return Parallel(n_jobs=self.n_jobs)(
             fit(X, (codes == k).astype(np.float64), weight) for k in range(len(self.classes_))
         )
-
-    def _store(self, fits: list[LinearFit]) -> None:
-        """Fitted attributes: one row per fit; lists (for two classes the one array) where shapes differ."""
-        shape = (len(fits), self.n_features_in_)
-        coef, relevance = np.zeros(shape), np.zeros(shape)
-        for k, fit in enumerate(fits):
-            coef[k, fit.active] = fit.coef
-            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
-        single = len(fits) == 1
-        self.coef_, self.relevance_ = coef, relevance
-        self.intercept_ = np.array([fit.intercept for fit in fits])
-        self.gain_ = np.array([fit.worth for fit in fits])
-        self.min_gain_ = fits[0].min_gain
-        active, precision = [fit.active for fit in fits], [fit.precision[: len(fit.active)] for fit in fits]
-        path = [fit.path for fit in fits]
-        self.active_ = active[0] if single else active
-        self.precision_ = precision[0] if single else precision
-        self.evidence_path_ = path[0] if single else path
-        self.log_evidence_ = fits[0].log_evidence if single else np.array([fit.log_evidence for fit in fits])
-        self.optimality_gap_ = max(fit.gap for fit in fits)
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits = fits
-        self._joint: JointFit | None = None
-
-    def _store_joint(self, joint: JointFit) -> None:
-        """Fitted attributes of a softmax model: one row per class."""
-        self.coef_, self.intercept_ = joint.coef, joint.intercept
-        self.relevance_ = joint.relevance
-        self.active_ = [np.flatnonzero(row) for row in joint.relevance]
-        self.precision_ = [row[row < np.inf] for row in joint.precision]
-        self.min_gain_, self.log_evidence_ = joint.price, joint.fit.log_evidence
-        self.evidence_path_ = np.array(joint.trace.objective)
-        self.optimality_gap_ = joint.trace.infos[-1].change
-        self.converged_ = joint.fit.converged
-        self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
-        self._fits, self._joint = [], joint
 
     @property
     def covariance_(self) -> Any:
@@ -174,6 +148,51 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    def _checked(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+class LinearClassifier(SupportMixin, GaussianClassifier):
+    """A classifier whose columns are the features."""
+
+    def _store(self, fits: list[LinearFit]) -> None:
+        """Fitted attributes: one row per fit; lists (for two classes the one array) where shapes differ."""
+        shape = (len(fits), self.n_features_in_)
+        coef, relevance = np.zeros(shape), np.zeros(shape)
+        for k, fit in enumerate(fits):
+            coef[k, fit.active] = fit.coef
+            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+        single = len(fits) == 1
+        self.coef_, self.relevance_ = coef, relevance
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.gain_ = np.array([fit.worth for fit in fits])
+        self.min_gain_ = fits[0].min_gain
+        active, precision = [fit.active for fit in fits], [fit.precision[: len(fit.active)] for fit in fits]
+        path = [fit.path for fit in fits]
+        self.active_ = active[0] if single else active
+        self.precision_ = precision[0] if single else precision
+        self.evidence_path_ = path[0] if single else path
+        self.log_evidence_ = fits[0].log_evidence if single else np.array([fit.log_evidence for fit in fits])
+        self.optimality_gap_ = max(fit.gap for fit in fits)
+        self.converged_ = all(fit.converged for fit in fits)
+        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
+        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
+        self._fits, self._joint = fits, None
+
+    def _store_joint(self, joint: JointFit) -> None:
+        """Fitted attributes of a softmax model: one row per class."""
+        self.coef_, self.intercept_ = joint.coef, joint.intercept
+        self.relevance_ = joint.relevance
+        self.active_ = [np.flatnonzero(row) for row in joint.relevance]
+        self.precision_ = [row[row < np.inf] for row in joint.precision]
+        self.min_gain_, self.log_evidence_ = joint.price, joint.fit.log_evidence
+        self.evidence_path_ = np.array(joint.trace.objective)
+        self.optimality_gap_ = joint.trace.infos[-1].change
+        self.converged_ = joint.fit.converged
+        self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
+        self._fits, self._joint = [], joint
+
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draws of the weights (n_samples, n_fits, n_features) and intercepts (n_samples, n_fits)."""
         check_is_fitted(self)
@@ -182,7 +201,3 @@ class LinearClassifier(SupportMixin, ClassifierMixin, BaseEstimator):
             return self._joint.weight_samples(n_samples, rng)
         draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
         return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
-
-    def _checked(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))

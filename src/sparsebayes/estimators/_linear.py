@@ -1,11 +1,11 @@
-"""A fitted linear model in the user's units: made from a solver's result, and asked for predictions."""
+"""A fitted model, linear in its basis, in the user's units: made from a solver's result, and asked for predictions."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from sparsebayes.core.basis import LinearBasis
+from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.ard import Result
@@ -21,13 +21,13 @@ class LinearFit:
     nothing cancels when the inputs lie far from the origin.
     """
 
-    basis: LinearBasis
+    basis: LinearBasis | KernelBasis
     mean: FloatArray
     root: FloatArray
     diagonal: FloatArray
     sign: int
     columns: IntArray
-    """Columns of the design that have a precision: the kept features and, with an ARD prior on it, the intercept."""
+    """Columns of the design that have a precision: those kept and, with an ARD prior on it, the intercept (last)."""
     precision: FloatArray
     gamma: FloatArray
     log_evidence: float
@@ -43,24 +43,24 @@ class LinearFit:
 
     @property
     def active(self) -> IntArray:
-        """Features that are kept."""
-        return self.basis.columns
+        """Columns that are kept."""
+        return self.columns[: len(self.mean) - self.basis.ones]
 
     @property
     def coef(self) -> FloatArray:
-        """Posterior mean of the kept features' weights."""
+        """Posterior mean of the kept columns' weights."""
         return self.mean[: len(self.active)]
 
     @property
     def covariance(self) -> FloatArray:
-        """Posterior covariance of the kept features' weights."""
+        """Posterior covariance of the kept columns' weights."""
         n = len(self.active)
         root = self.root[:, :n]
         return np.diag(self.diagonal[:n]) + self.sign * (root.T @ root)
 
     @property
     def intercept(self) -> float:
-        """Posterior mean of the predictor at x = 0."""
+        """Posterior mean of the predictor where all columns are zero (for a linear basis: at x = 0)."""
         at_reference = self.mean[-1] if self.basis.ones else 0.0
         return float(at_reference - self.basis.reference @ self.coef)
 
@@ -80,6 +80,10 @@ class LinearFit:
         felt = Phi @ self.root.T
         return (Phi * self.diagonal) @ Phi.T + self.sign * (felt @ felt.T)
 
+    def own_variance(self, X: FloatArray) -> FloatArray:
+        """Variance of each new observation that it shares with no other: here the noise."""
+        return np.full(len(X), self.noise_variance)
+
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the kept weights (and of the intercept at the reference), one per row."""
         if self.sign > 0:
@@ -95,11 +99,16 @@ class LinearFit:
         self, n_samples: int, n_features: int, rng: np.random.RandomState
     ) -> tuple[FloatArray, FloatArray]:
         """Draws of all weights (zeros for what is gone) and of the intercept at x = 0."""
-        draws = self.draw(n_samples, rng)
-        kept = draws[:, : len(self.active)]
+        kept, intercept = self.kept_samples(n_samples, rng)
         coef = np.zeros((n_samples, n_features))
         coef[:, self.active] = kept
-        return coef, (draws[:, -1] if self.basis.ones else 0.0) - kept @ self.basis.reference
+        return coef, intercept
+
+    def kept_samples(self, n_samples: int, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
+        """Draws of the kept weights, and of the intercept where all columns are zero."""
+        draws = self.draw(n_samples, rng)
+        kept = draws[:, : len(self.active)]
+        return kept, (draws[:, -1] if self.basis.ones else 0.0) - kept @ self.basis.reference
 
 
 def in_data_units(

@@ -5,24 +5,24 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.core.predictive import central_interval
-from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.estimators._base import SupportMixin, progress, threads_for, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
+from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.solvers.ard import SOLVERS, solve
 from sparsebayes.solvers.loop import warn_not_converged
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
 
 
-class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
+class ARDRegressor(SupportMixin, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -153,11 +153,6 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ARDRegressor":
@@ -171,13 +166,7 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=np.float64)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if (weight == 0).any():
-            X, y, weight = X[weight > 0], y[weight > 0], weight[weight > 0]
-        if weight.sum() <= self.fit_intercept:
-            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        X, y, weight, _ = self._validated(X, y, sample_weight)
         previous = getattr(self, "_fits", []) if self.warm_start else []
         flat = self.fit_intercept and self.intercept_prior == "flat"
         design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
@@ -246,29 +235,22 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
             coef[k, fit.active] = fit.coef
             relevance[k, fit.active] = fit.gamma[: len(fit.active)]
 
-        def numbers(name: str) -> Any:
-            values = [getattr(fit, name) for fit in fits]
-            return values[0] if single else np.array(values)
-
-        def arrays(values: list[AnyArray]) -> Any:
-            return values[0] if single else values
-
+        self._fits, self._single = fits, single
         self.coef_ = coef[0] if single else coef
         self.relevance_ = relevance[0] if single else relevance
-        self.gain_ = numbers("worth")
+        self.gain_ = self._numbers("worth")
         self.min_gain_ = fits[0].min_gain
-        self.intercept_ = numbers("intercept")
-        self.noise_variance_ = numbers("noise_variance")
-        self.log_evidence_ = numbers("log_evidence")
-        self.optimality_gap_ = numbers("gap")
-        self.active_ = arrays([fit.active for fit in fits])
-        self.precision_ = arrays([fit.precision[: len(fit.active)] for fit in fits])
-        self.covariance_ = arrays([fit.covariance for fit in fits])
-        self.evidence_path_ = arrays([fit.path for fit in fits])
+        self.intercept_ = self._numbers("intercept")
+        self.noise_variance_ = self._numbers("noise_variance")
+        self.log_evidence_ = self._numbers("log_evidence")
+        self.optimality_gap_ = self._numbers("gap")
+        self.active_ = self._arrays([fit.active for fit in fits])
+        self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
+        self.covariance_ = self._arrays([fit.covariance for fit in fits])
+        self.evidence_path_ = self._arrays([fit.path for fit in fits])
         self.converged_ = all(fit.converged for fit in fits)
         self.n_iter_ = max(len(fit.path) for fit in fits)
         self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits, self._single = fits, single
 
     def _warn(self, fits: list[LinearFit]) -> None:
         if not self.converged_:
@@ -281,45 +263,6 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
                 RuntimeWarning,
                 stacklevel=2,
             )
-
-    def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Predictive mean, and the standard deviation or covariance of new observations (noise included).
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        return_std : bool, default=False
-            Also return the standard deviation of each prediction.
-        return_cov : bool, default=False
-            Also return the joint covariance; for 2-D y the outputs are the last axis.
-        """
-        if return_std and return_cov:
-            raise ValueError("return_std and return_cov exclude each other: ask for one of them")
-        X = self._validate(X)
-        means, spreads = [], []
-        for fit in self._fits:
-            means.append(fit.latent(X))
-            if return_std:
-                spreads.append(np.sqrt(fit.latent_variance(X) + fit.noise_variance))
-            elif return_cov:
-                spreads.append(fit.latent_covariance(X) + fit.noise_variance * np.eye(len(X)))
-        if return_std or return_cov:
-            return self._join(means), self._join(spreads)
-        return self._join(means)
-
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
-        """Central interval of new observations: lower and upper end on the last axis.
-
-        Student's quantile with the degrees of freedom that the weights left accounts for the learned noise.
-        """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
-        means, stds = self.predict(X, return_std=True)
-        columns = zip(self._fits, means.reshape(len(means), -1).T, stds.reshape(len(stds), -1).T, strict=True)
-        ends = [central_interval(mean, std, coverage, fit.freedom) for fit, mean, std in columns]
-        return ends[0] if self._single else np.stack(ends, axis=1)
 
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draws from the posterior of the weights.
@@ -335,20 +278,3 @@ class ARDRegressor(SupportMixin, RegressorMixin, BaseEstimator):
         if self._single:
             return draws[0]
         return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
-
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
-        """Draws of new observations, of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)."""
-        X = self._validate(X)
-        rng = check_random_state(random_state)
-        draws = []
-        for fit in self._fits:
-            latent = fit.basis(X) @ fit.draw(n_samples, rng).T
-            draws.append(latent + np.sqrt(fit.noise_variance) * rng.standard_normal(latent.shape))
-        return draws[0] if self._single else np.stack(draws, axis=1)
-
-    def _validate(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
-
-    def _join(self, outputs: list[FloatArray]) -> FloatArray:
-        return outputs[0] if self._single else np.stack(outputs, axis=-1)

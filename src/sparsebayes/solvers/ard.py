@@ -11,7 +11,7 @@ from sparsebayes.solvers import batch, reweighted
 from sparsebayes.solvers.loop import Callback, Settings, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Noise, Solution
 from sparsebayes.solvers.reweighted import Lasso
-from sparsebayes.solvers.sequential import certificate, empty, priced_evidence, search
+from sparsebayes.solvers.sequential import Candidates, certificate, empty, priced_evidence, search
 
 FIND_STEPS = 1000
 """A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
@@ -88,7 +88,11 @@ def solve(
         rival, rival_converged = search(problem, empty(NOISE_START), trace=other, **vars(settings))
         if rival_converged and priced_evidence(rival) > priced_evidence(state) + tol:
             state, converged, trace = rival, True, other
-    gap = certificate(state)
+    return describe(state, certificate(state), converged, trace)
+
+
+def describe(state: Candidates, gap: float, converged: bool, trace: Trace) -> Result:
+    """What a search has ended with."""
     return Result(
         state.solution(),
         state.posterior(),

@@ -1,11 +1,10 @@
 """The one loop that every solver runs in: stop rule, trace, callback, and a loud end when something is wrong."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
-
-import numpy as np
 
 State = TypeVar("State")
 
@@ -65,7 +64,7 @@ def iterate(
     """Step until `info.change <= tol`, at most `max_iter` times; says whether the tolerance was reached."""
     for _ in range(max_iter):
         state, info = step(state)
-        if not np.isfinite(info.objective):
+        if not math.isfinite(info.objective):
             raise FloatingPointError(
                 f"the log evidence became {info.objective} at step {len(trace.infos) + 1} with {info.n_active} active "
                 "weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise precision"

@@ -50,6 +50,8 @@ class GaussianProblem:
     d: float
     rest: float = 0.0
     """Squared length of the part of the target that no weight can reach, where `compressed` has taken it out."""
+    rate: float = 0.0
+    """λ of a Laplace prior on the weights, scaled by the noise (BLS; a = b = 0 then); 0 is ARD."""
 
     @property
     def n(self) -> float:
@@ -79,8 +81,10 @@ class GaussianProblem:
     def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
         """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
         expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
-        if expanded > 1e-6 * self.energy:
-            return expanded
+        return expanded if expanded > 1e-6 * self.energy else self.residual_by_rows(active, mean)
+
+    def residual_by_rows(self, active: IntArray | list[int], mean: FloatArray) -> float:
+        """‖t - Φμ‖² without cancellation."""
         return self.distance(self.rows.columns(np.array(active, dtype=np.intp)) @ mean)
 
     def distance(self, eta: FloatArray) -> float:

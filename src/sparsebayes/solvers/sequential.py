@@ -11,16 +11,20 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
+from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
-from sparsebayes.core.scales import TINY, NoiseRule, ard_candidate, gain, noise_mackay
+from sparsebayes.core.scales import TINY, NoiseRule, candidate, gain, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.solvers import compiled
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
 COPY = 1 - 1e-10
 """Columns with a larger cosine are copies of each other; only one of them may be in the model."""
+EAGER = 10
+"""After each of the first actions, so many, the noise is re-estimated."""
 REFRESH = 5
-"""After the first ten actions, the noise is re-estimated and all is recomputed from scratch every so many."""
+"""Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 PREFETCH = 32
 """Gram columns that are computed in one pass over the rows."""
 EXPLORE_NOISE = (0.1, 4.0)
@@ -69,21 +73,28 @@ class Candidates:
         felt = P @ posterior.root.T  # Σ = rootᵀ root
         self.S = beta * self.problem.column_energy - beta**2 * np.einsum("ij,ij->i", felt, felt)
         self.Q = beta * (self.problem.projection - P @ self.mean)
-        self.noise_terms = self._noise_terms()
+        self._measure()
         alpha = self.alpha[active]
-        fit = self.problem.fit(self.noise_terms[0], self.noise)
+        fit = self.problem.fit(self.residual, self.noise)
         self.evidence = log_evidence(fit, self.mean, alpha, posterior.logdet)
         p, rate = self.problem, self._rate
         rate = rate[active] if isinstance(rate, np.ndarray) else rate
         priors = log_hyper_prior(alpha, p.a, rate).sum() + log_hyper_prior(beta, p.c, p.d)
-        self.objective = self.evidence + float(priors)
+        self.objective = self.evidence + float(priors) - 0.5 * self.pull * float((1 / alpha).sum())
 
-    def _noise_terms(self) -> tuple[float, float, float, float, float, float]:
+    @property
+    def pull(self) -> float:
+        """λ/σ²: what a Laplace prior, whose scale is that of the noise, has against a prior variance."""
+        return self.problem.rate / self.noise
+
+    def _measure(self) -> None:
         """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d."""
-        problem, active = self.problem, self.active
-        residual = problem.residual(active, self.mean, self.gram_columns[active])
-        gamma = 1 - self.alpha[active] * np.diag(self.Sigma)
-        return residual, self.noise, float(gamma.sum()), problem.n, problem.c, problem.d
+        problem, active, alpha = self.problem, self.active, self.alpha[self.active]
+        self.residual = problem.residual(active, self.mean, self.gram_columns[active])
+        gamma = 1 - alpha * np.diag(self.Sigma)
+        # At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, looks to the noise like a larger rate d.
+        d = problem.d + 0.5 * problem.rate * float((1 / alpha).sum())
+        self.noise_terms = (self.residual, self.noise, float(gamma.sum()), problem.n, problem.c, d)
 
     def posterior(self) -> GaussianPosterior:
         """Posterior of the weights in the model, from scratch."""
@@ -102,7 +113,7 @@ class Candidates:
     def worth(self) -> FloatArray:
         """Nats that each candidate brings at its own best precision, whether it is in the model or not."""
         s, q = self.factors()
-        return gain(ard_candidate(s, q, self.problem.a, self._rate), s, q)
+        return gain(candidate(s, q, self.problem.a, self._rate, self.pull), s, q, self.pull)
 
     def prices(self) -> tuple[float, float]:
         """What one feature more would cost, and what one of those inside does."""
@@ -115,7 +126,7 @@ class Candidates:
         s, q = self.factors()
         p = self.problem
         price = np.where(np.isinf(self.alpha), *self.prices())
-        moves = best_moves(s, q, self.alpha, price, p.a, self._rate)
+        moves = best_moves(s, q, self.alpha, price, p.a, self._rate, self.pull)
         barred = (self._copies > 0) & np.isinf(self.alpha)
         return Moves(moves.alpha, np.where(barred, 0.0, moves.gain))
 
@@ -146,7 +157,7 @@ class Candidates:
         else:
             action = "re-estimate"
             self._reestimate(j, alpha)
-        self.noise_terms = self._noise_terms()
+        self._measure()
         return action
 
     def _add(self, j: int, alpha: float) -> None:
@@ -226,33 +237,82 @@ def ascend(
 ) -> tuple[Candidates, bool]:
     """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
     left = problem.n_columns * max_iter if max_additions is None else max_additions
-    n_actions = 0
+    form = Ascent if compiled.Search is None else CompiledAscent
+    ascent = form(problem, start, tol, hold_noise, left)
+    _, converged = iterate(
+        None, lambda _: (None, ascent.step()), trace=trace, tol=tol, max_iter=max_iter, callback=callback
+    )
+    return ascent.end(), converged
 
-    def step(state: Candidates) -> tuple[Candidates, Info]:
-        nonlocal left, n_actions
+
+class Ascent:
+    """The way up from a start: one step is one action, or a re-estimation of the noise, or both."""
+
+    def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
+        self.state = Candidates(problem, start)
+        self.tol = tol
+        self.hold_noise = hold_noise
+        self.left = left
+        """Additions that are still allowed."""
+        self.n_actions = 0
+
+    def step(self) -> Info:
+        """The best action, if any gains more than `tol`, and what is due after it."""
+        state, tol = self.state, self.tol
         moves = state.moves()
-        brings = moves.gain if left else np.where(np.isinf(state.alpha), 0.0, moves.gain)
+        brings = moves.gain if self.left else np.where(np.isinf(state.alpha), 0.0, moves.gain)
         best = int(np.argmax(brings))
         top, goal = float(brings[best]), float(moves.alpha[best])
-        to_gain = max(top, 0.0 if hold_noise else state.noise_gain)
+        to_gain = max(top, 0.0 if self.hold_noise else state.noise_gain)
         before, action = state.objective, "noise"
         if top > tol:
             state.objective += top + _not_in_gain(state, best, goal)
             action = state.move(best, goal)
-            left -= action == "add"
-            n_actions += 1
-        due = n_actions % REFRESH == 0 or top <= tol
-        if hold_noise and due:
+            self.left -= action == "add"
+            self.n_actions += 1
+        due = self.n_actions % REFRESH == 0 or top <= tol
+        if self.hold_noise and due:
             state.refresh()
-        elif not hold_noise and to_gain > tol and (due or n_actions <= 10):
+        elif not self.hold_noise and to_gain > tol and (due or self.n_actions <= EAGER):
             state.update_noise()
-        return state, Info(before, to_gain, len(state.active), state.jitter, action)
+        return Info(before, to_gain, len(state.active), state.jitter, action)
 
-    state, converged = iterate(
-        Candidates(problem, start), step, trace=trace, tol=tol, max_iter=max_iter, callback=callback
-    )
-    state.refresh()
-    return state, converged
+    def end(self) -> Candidates:
+        """Where it stands, computed from scratch."""
+        self.state.refresh()
+        return self.state
+
+
+class CompiledAscent:
+    """The same, compiled (`_sequential.cpp`)."""
+
+    def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
+        assert compiled.Search is not None
+        self.problem = problem
+        self.search = compiled.Search(
+            problem,
+            start.active.tolist(),
+            start.alpha.tolist(),
+            start.noise,
+            tol=tol,
+            hold_noise=hold_noise,
+            max_additions=min(left, 2**62),
+            copy=COPY,
+            refresh=REFRESH,
+            eager=EAGER,
+            prefetch=PREFETCH,
+            noise_floor=NOISE_FLOOR,
+            jitter_ladder=list(JITTER_LADDER),
+        )
+
+    def step(self) -> Info:
+        """As above."""
+        return Info(*self.search.step())
+
+    def end(self) -> Candidates:
+        """As above."""
+        active, alpha = np.array(self.search.active, dtype=np.intp), np.array(self.search.alpha)
+        return Candidates(self.problem, Solution(active, alpha, self.search.noise))
 
 
 def _not_in_gain(state: Candidates, j: int, goal: float) -> float:

@@ -1,0 +1,102 @@
+"""What the regressors share: one fit per output, and predictions with their spread."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from sparsebayes.core.predictive import central_interval
+from sparsebayes.core.types import BoolArray, FloatArray
+
+
+class GaussianRegressor(RegressorMixin, BaseEstimator):
+    """A regressor with a Gaussian posterior and noise for each output; `fit` sets `_fits` and `_single` (1-D y)."""
+
+    _fits: list[Any]
+    _single: bool
+    fit_intercept: bool
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+        """Inputs, targets and weights of the rows that count, and which of those given these are."""
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        y = np.asarray(y, dtype=np.float64)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        counts = weight > 0
+        if not counts.all():
+            X, y, weight = X[counts], y[counts], weight[counts]
+        if weight.sum() <= self.fit_intercept:
+            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        return X, y, weight, counts
+
+    def _numbers(self, name: str) -> Any:
+        """A number of each fit: plain for 1-D y, an array for 2-D y."""
+        values = [getattr(fit, name) for fit in self._fits]
+        return values[0] if self._single else np.array(values)
+
+    def _arrays(self, values: list[Any]) -> Any:
+        """An array of each fit, whose shapes differ: plain for 1-D y, a list for 2-D y."""
+        return values[0] if self._single else values
+
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Predictive mean, and the standard deviation or covariance of new observations (noise included).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of each prediction.
+        return_cov : bool, default=False
+            Also return the joint covariance; for 2-D y the outputs are the last axis.
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov exclude each other: ask for one of them")
+        X = self._validate(X)
+        means, spreads = [], []
+        for fit in self._fits:
+            means.append(fit.latent(X))
+            if return_std:
+                spreads.append(np.sqrt(fit.latent_variance(X) + fit.own_variance(X)))
+            elif return_cov:
+                spreads.append(fit.latent_covariance(X) + np.diag(fit.own_variance(X)))
+        if return_std or return_cov:
+            return self._join(means), self._join(spreads)
+        return self._join(means)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
+        """Central interval of new observations: lower and upper end on the last axis.
+
+        Student's quantile with the degrees of freedom that the weights left accounts for the learned noise.
+        """
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
+        means, stds = self.predict(X, return_std=True)
+        columns = zip(self._fits, means.reshape(len(means), -1).T, stds.reshape(len(stds), -1).T, strict=True)
+        ends = [central_interval(mean, std, coverage, fit.freedom) for fit, mean, std in columns]
+        return ends[0] if self._single else np.stack(ends, axis=1)
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draws of new observations, of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)."""
+        X = self._validate(X)
+        rng = check_random_state(random_state)
+        draws = []
+        for fit in self._fits:
+            latent = fit.basis(X) @ fit.draw(n_samples, rng).T
+            own = np.sqrt(fit.own_variance(X))[:, None]
+            draws.append(latent + own * rng.standard_normal(latent.shape))
+        return draws[0] if self._single else np.stack(draws, axis=1)
+
+    def _validate(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _join(self, outputs: list[FloatArray]) -> FloatArray:
+        return outputs[0] if self._single else np.stack(outputs, axis=-1)

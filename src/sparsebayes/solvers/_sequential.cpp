@@ -1,0 +1,215 @@
+// The search of sequential.py, compiled: same picks, same numbers. One call of `step` is one step of its loop.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <tuple>
+
+#include "_candidates.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace sequential {
+
+using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
+using Info = std::tuple<double, double, size_t, double, const char *>;  // the fields of loop.Info
+
+struct Move {
+    double gain = 0.0, alpha = OUT;
+    std::int64_t j = -1;
+    size_t place = 0;  // in the model, where it is in
+};
+
+struct Settings {
+    double tol;
+    bool hold_noise;
+    std::int64_t max_additions, refresh_every, eager;
+};
+
+class Search {
+public:
+    Candidates state;
+
+    Search(Problem problem, Constants constants, const Indices &active, const Vector &alpha, double noise,
+           Settings settings_)
+        : state(std::move(problem), std::move(constants), active, alpha, noise),
+          settings(settings_),
+          left(settings_.max_additions) {
+    }
+
+    Info step() {
+        const Move best = best_move();
+        const double to_gain = std::max(best.gain, settings.hold_noise ? 0.0 : state.noise_gain());
+        const double before = state.objective;
+        const char *action = "noise";
+        if (best.gain > settings.tol) {
+            action = make(best);
+            ++n_actions;
+        }
+        const bool due = n_actions % settings.refresh_every == 0 || best.gain <= settings.tol;
+        if (settings.hold_noise && due)
+            state.refresh();
+        else if (!settings.hold_noise && to_gain > settings.tol && (due || n_actions <= settings.eager))
+            state.update_noise();
+        return {before, to_gain, state.active.size(), state.jitter, action};
+    }
+
+private:
+    Settings settings;
+    std::int64_t left, n_actions = 0;
+
+    // The best change of a single precision, given all others; of equal ones the first, as in NumPy.
+    Move best_move() {
+        Move best;
+        const double price = state.price_inside();
+        for (size_t place = 0; place < state.active.size(); ++place) {
+            const Move move = move_inside(place, price);
+            if (move.gain > best.gain || (move.gain == best.gain && move.j < best.j)) best = move;
+        }
+        if (left > 0) look_outside(best);
+        return best;
+    }
+
+    bool may_enter(size_t m) const { return std::isinf(state.alpha[m]) && !state.is_copy(m); }
+
+    void look_outside(Move &best) {
+        const double price = state.price_outside();
+        if (!state.is_flat()) {
+            for (size_t m = 0; m < state.problem.n_columns(); ++m)
+                if (may_enter(m)) consider(best, m, price);
+            return;
+        }
+        // The largest q²/s is all that is asked for. Where it is an upper bound it is settled, and one looks again.
+        while (true) {
+            const std::int64_t j = most_promising();
+            if (j < 0) return;
+            const double bound = state.S[j], q = state.Q[j];
+            if (rules::gain(rules::ard_candidate(bound, q, 0.0, 0.0), bound, q) - price <= best.gain) return;
+            if (state.settle_S(j) == bound) return consider(best, j, price);
+        }
+    }
+
+    // The candidate of largest q²/s > 1, with which the worth ½(q²/s - 1 - log q²/s) rises; -1 if there is none.
+    std::int64_t most_promising() {
+        std::int64_t best = -1;
+        double most_q2 = 1.0, its_s = 1.0;
+        for (size_t m = 0; m < state.problem.n_columns(); ++m) {
+            const double q2 = state.Q[m] * state.Q[m];
+            if (!(q2 * its_s > most_q2 * state.S[m]) || !may_enter(m)) continue;
+            const double s = state.S[m] > 0 ? state.S[m] : state.settle_S(m);  // a bound may have passed zero
+            if (s > 0 && q2 * its_s > most_q2 * s) most_q2 = q2, its_s = s, best = m;
+        }
+        return best;
+    }
+
+    void consider(Move &best, std::int64_t j, double price) {
+        const double s = state.S[j], q = state.Q[j];
+        const double to = rules::candidate(s, q, state.problem.a, state.problem.b[j], state.pull());
+        const double brings = rules::gain(to, s, q, state.pull()) - price;
+        if (brings > best.gain) best = {brings, to, j, 0};
+    }
+
+    // A basis is worth the evidence it brings at its own best precision; in the model belongs what is worth its price.
+    Move move_inside(size_t place, double price) const {
+        const std::int64_t j = state.active[place];
+        const double s = state.s_inside(place), q = state.q_inside(place), at = state.alpha[j];
+        const double a = state.problem.a, b = state.problem.b[j], pull = state.pull();
+        const double to = rules::candidate(s, q, a, b, pull);
+        const double worth = rules::gain(to, s, q, pull), present = rules::gain(at, s, q, pull);
+        if (worth > price) {
+            const double prior = rules::log_hyper_prior(to, a, b) - rules::log_hyper_prior(at, a, b);
+            return {worth - present + prior, to, j, place};
+        }
+        return {price - std::min(present, worth), OUT, j, place};
+    }
+
+    // Does it, and keeps the objective, in which there is no price but the hyper-prior of what is in.
+    const char *make(const Move &move) {
+        const double a = state.problem.a, b = state.problem.b[move.j], was = state.alpha[move.j];
+        if (std::isinf(was)) {
+            state.objective += move.gain + state.price_outside() + rules::log_hyper_prior(move.alpha, a, b);
+            state.add(move.j, move.alpha);
+            --left;
+            return "add";
+        }
+        if (std::isinf(move.alpha)) {
+            state.objective += move.gain - state.price_inside() - rules::log_hyper_prior(was, a, b);
+            state.remove(move.place);
+            return "delete";
+        }
+        state.objective += move.gain;
+        state.reestimate(move.place, move.alpha);
+        return "re-estimate";
+    }
+};
+
+Vector numbers(nb::handle array) {
+    const Array view = nb::cast<Array>(array);
+    Vector copy(view.shape(0));
+    for (size_t m = 0; m < copy.size(); ++m) copy[m] = view.data()[static_cast<std::int64_t>(m) * view.stride(0)];
+    return copy;
+}
+
+// Reads a GaussianProblem. What only its rows can answer is asked of it, with the interpreter's lock.
+Problem read_problem(nb::object problem) {
+    const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
+    Problem read;
+    read.n_weighted = number("n_weighted"), read.n = number("n"), read.energy = number("energy");
+    read.a = number("a"), read.c = number("c"), read.d = number("d");
+    read.rate = number("rate");
+    read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
+    read.b = numbers(problem.attr("b"));
+    read.column_energy = numbers(problem.attr("column_energy"));
+    read.projection = numbers(problem.attr("projection"));
+    read.gram_column = [ask = nb::object(problem.attr("rows").attr("gram_column"))](
+                           std::int64_t j, const std::function<Indices()> &ahead, double *to) {
+        nb::gil_scoped_acquire lock;
+        const Vector column = numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
+        std::copy(column.begin(), column.end(), to);
+    };
+    read.total_price = [ask = nb::object(problem.attr("total_price"))](std::int64_t n_kept) {
+        nb::gil_scoped_acquire lock;
+        return nb::cast<double>(ask(n_kept));
+    };
+    read.residual_by_rows = [ask = nb::object(problem.attr("residual_by_rows"))](const Indices &active,
+                                                                                const Vector &mean) {
+        nb::gil_scoped_acquire lock;
+        return nb::cast<double>(ask(active, mean));
+    };
+    return read;
+}
+
+}  // namespace sequential
+
+NB_MODULE(_sequential, module) {
+    using namespace sequential;
+    blas::load_all();
+    nb::exception<NotPositiveDefinite>(module, "NotPositiveDefinite",
+                                       nb::module_::import_("numpy.linalg").attr("LinAlgError"));
+    nb::class_<Search>(module, "Search")
+        .def(
+            "__init__",
+            [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double tol,
+               bool hold_noise, std::int64_t max_additions, double copy, std::int64_t refresh, std::int64_t eager,
+               std::int64_t prefetch, double noise_floor, Vector jitter_ladder) {
+                Problem read = read_problem(problem);
+                Constants constants{copy, noise_floor, prefetch, std::move(jitter_ladder)};
+                new (self) Search(std::move(read), std::move(constants), active, alpha, noise,
+                                  {tol, hold_noise, max_additions, refresh, eager});
+            },
+            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
+            "copy"_a, "refresh"_a, "eager"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+        .def("step", &Search::step, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("active", [](const Search &self) { return self.state.active; })
+        .def_prop_ro("alpha",
+                     [](const Search &self) {
+                         Vector alpha;
+                         for (const auto j : self.state.active) alpha.push_back(self.state.alpha[j]);
+                         return alpha;
+                     })
+        .def_prop_ro("noise", [](const Search &self) { return self.state.noise; });
+}

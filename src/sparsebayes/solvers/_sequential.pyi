@@ -1,0 +1,31 @@
+from numpy.linalg import LinAlgError
+
+from sparsebayes.solvers.problem import GaussianProblem
+
+class NotPositiveDefinite(LinAlgError): ...
+
+class Search:
+    def __init__(
+        self,
+        problem: GaussianProblem,
+        active: list[int],
+        alpha: list[float],
+        noise: float,
+        *,
+        tol: float,
+        hold_noise: bool,
+        max_additions: int,
+        copy: float,
+        refresh: int,
+        eager: int,
+        prefetch: int,
+        noise_floor: float,
+        jitter_ladder: list[float],
+    ) -> None: ...
+    def step(self) -> tuple[float, float, int, float, str]: ...
+    @property
+    def active(self) -> list[int]: ...
+    @property
+    def alpha(self) -> list[float]: ...
+    @property
+    def noise(self) -> float: ...

@@ -1,0 +1,167 @@
+"""The Laplace prior scaled by the noise: its moves, its noise and its rate against an objective by brute force."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from sparsebayes.solvers.bls import best_rate, solve
+from sparsebayes.solvers.loop import Trace
+from sparsebayes.solvers.problem import Solution
+from sparsebayes.solvers.sequential import Candidates, ascend, empty
+
+RUN = {"tol": 1e-9, "max_iter": 5000}
+RATES = [0.3, 5.0, 40.0]
+
+
+@pytest.fixture
+def bls_objective(objective):
+    """log p(t | g, σ²) - ½ λ Σg and the log prior of the noise, with g = 1/(ασ²)."""
+
+    def of(problem, alpha, noise):
+        return objective(problem, alpha, noise) - 0.5 * problem.rate * float((1 / (alpha * noise)).sum())
+
+    return of
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_moves_bring_what_they_promise(shape, rate, make_problem, bls_objective):
+    problem = replace(make_problem(*shape, c=0.5, rate=0.1), rate=rate)
+    start = Solution(np.array([0, 4, 2]), np.array([0.5, 30.0, 4.0]), 0.3)
+    state = Candidates(problem, start)
+    before, moves = bls_objective(problem, state.alpha, state.noise), state.moves()
+    assert state.objective == pytest.approx(before, rel=1e-10)
+    kinds = set()
+    for j in range(problem.n_columns):
+        alpha = state.alpha.copy()
+        alpha[j] = moves.alpha[j]
+        kinds.add((bool(np.isfinite(state.alpha[j])), bool(np.isfinite(alpha[j]))))
+        found = bls_objective(problem, alpha, state.noise) - before
+        assert moves.gain[j] == pytest.approx(found, rel=1e-8, abs=1e-9)
+    assert kinds >= {(True, True), (False, False)}
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_worth_is_what_a_basis_brings_at_its_best(rate, make_problem, bls_objective):
+    problem = replace(make_problem(40, 8), rate=rate)
+    state = Candidates(problem, Solution(np.array([0, 4]), np.array([0.5, 30.0]), 0.3))
+    for j, worth in enumerate(state.worth()):
+        without = state.alpha.copy()
+        without[j] = np.inf
+        base = bls_objective(problem, without, state.noise)
+
+        def loss(log_alpha, j=j, without=without, base=base):
+            changed = without.copy()
+            changed[j] = np.exp(log_alpha)
+            return base - bls_objective(problem, changed, state.noise)
+
+        best = -min(minimize_scalar(loss, bounds=(-6, 12), method="bounded").fun, 0.0)
+        assert worth == pytest.approx(best, rel=1e-5, abs=2e-3)  # the search for the best ends at log α = 12
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_the_noise_ends_where_the_objective_is_largest(shape, rate, make_problem, bls_objective):
+    problem = replace(make_problem(*shape, c=0.5, rate=0.1), rate=rate)
+    state = Candidates(problem, Solution(np.array([0, 4, 2]), np.array([0.5, 30.0, 4.0]), 0.3))
+    assert state.noise_gain > 1e-3
+    for _ in range(200):
+        state.update_noise()
+    best = minimize_scalar(lambda u: -bls_objective(problem, state.alpha, np.exp(u)), bounds=(-6, 2), method="bounded")
+    assert state.noise == pytest.approx(np.exp(best.x), rel=1e-4)
+    assert state.noise_gain < 1e-12
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_no_single_change_raises_the_objective_at_the_end(shape, rate, make_problem, bls_objective, everywhere):
+    problem = make_problem(*shape)
+    found = solve(problem, rate, **RUN)
+    assert found.converged
+    assert found.gap <= 1e-9
+    assert found.rate == rate
+    problem, noise = replace(problem, rate=rate), found.solution.noise
+    alpha = everywhere(problem, found.solution)
+    top = bls_objective(problem, alpha, noise) + 1e-8
+    for factor in (*np.exp(np.linspace(-2, 2, 12)), 1.001, 0.999):
+        assert bls_objective(problem, alpha, noise * factor) <= top
+        assert bls_objective(problem, alpha / factor, noise * factor) <= top  # g as it is
+    for j in range(problem.n_columns):
+        inside = np.isfinite(alpha[j])
+        for other in (*(alpha[j] if inside else 1.0) * np.logspace(-4, 5, 19), np.inf):
+            changed = alpha.copy()
+            changed[j] = other
+            assert bls_objective(problem, changed, noise) <= top
+
+
+def test_a_larger_rate_keeps_less(make_problem):
+    problem = make_problem(14, 25, noise=2.0)
+    kept = [len(solve(problem, rate, **RUN).solution.active) for rate in (0.3, 3.0, 30.0, 3000.0)]
+    assert kept[0] > kept[-2] > kept[-1] == 0
+    assert (np.diff(kept) <= 0).all()
+
+
+def test_a_vanishing_rate_is_ard(make_problem):
+    problem = make_problem(40, 8)
+    ours = solve(problem, 1e-9, **RUN)
+    theirs, _ = ascend(problem, empty(0.1), trace=Trace(), **RUN)
+    assert list(ours.solution.active) == theirs.active
+    np.testing.assert_allclose(ours.solution.alpha, theirs.solution().alpha, rtol=1e-5)
+    assert ours.log_evidence == pytest.approx(theirs.evidence, abs=1e-7)
+
+
+@pytest.mark.parametrize(("shape_", "scale"), [(1.0, 0.0), (3.0, 0.5)])
+def test_a_learned_rate_is_its_own_best_from_any_start(shape_, scale, make_problem):
+    problem = make_problem(60, 10, noise=0.3)
+    ends = [solve(problem, shape=shape_, scale=scale, start_rate=start, **RUN) for start in (1e-2, 0.3, 10.0, 100.0)]
+    assert all(end.converged for end in ends)
+    for end in ends:
+        g = 1 / (end.solution.alpha * end.solution.noise)
+        # a gain of 1e-9 nats is a relative distance of its root
+        assert end.rate == pytest.approx(2 * (len(g) + shape_ - 1) / (g.sum() + 2 * scale), rel=1e-4)
+        assert sorted(end.solution.active) == sorted(ends[0].solution.active)
+        assert end.rate == pytest.approx(ends[0].rate, rel=1e-3)
+
+
+def test_where_the_best_rate_jumps_the_way_is_halved(make_problem):
+    """One weight more or less decides: the plain iteration goes to and fro for ever, the halving ends at the jump."""
+    problem = make_problem(40, 8, seed=2, noise=2.0)
+
+    def at(rate):
+        state, _ = ascend(replace(problem, rate=rate), empty(0.1), trace=Trace(), tol=1e-6, max_iter=3000)
+        return len(state.active), best_rate(state, 1.0, 0.0)
+
+    plain = [1.0]
+    for _ in range(50):
+        plain.append(at(plain[-1])[1])
+    low, high = sorted(plain[-2:])
+    assert high > 1.1 * low
+    np.testing.assert_allclose(plain[-4:-2], plain[-2:], rtol=1e-4)
+    found = solve(problem, tol=1e-6, max_iter=3000)
+    assert found.converged
+    assert low < found.rate < high
+    (more, raised), (less, lowered) = at(0.99 * found.rate), at(1.01 * found.rate)
+    assert more == less + 1
+    assert lowered < found.rate < raised
+
+
+def test_a_given_noise_is_held(make_problem):
+    found = solve(make_problem(40, 8), 2.0, noise=0.37, **RUN)
+    assert found.solution.noise == 0.37
+    assert found.converged
+    assert found.gap <= 1e-9
+
+
+def test_an_empty_model_leaves_the_rate_alone(make_problem, rng):
+    problem = make_problem(30, 3, X=rng.standard_normal((30, 3)), y=rng.standard_normal(30))
+    found = solve(problem, start_rate=1e4, **RUN)
+    assert len(found.solution.active) == 0
+    assert found.rate == 1e4
+    assert found.converged
+
+
+def test_wrong_arguments_are_named(make_problem):
+    with pytest.raises(ValueError, match=r"rate=-1\.0"):
+        solve(make_problem(40, 8), -1.0, **RUN)
+    with pytest.raises(ValueError, match="a, b must be 0"):
+        solve(make_problem(40, 8, a=0.1), 1.0, **RUN)
+    assert not solve(make_problem(40, 8), max_iter=2, tol=1e-9).converged
