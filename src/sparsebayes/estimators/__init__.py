@@ -1,10 +1,18 @@
 """scikit-learn's face: validation, labels, storing and predicting."""
 
 from sparsebayes.estimators.ard import ARDRegressor
+from sparsebayes.estimators.bls import BLSRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
 from sparsebayes.estimators.rvc import RVMClassifier
 from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
 
-ESTIMATORS = (ARDRegressor, RVMClassifier, RVMRegressor, SparseLogisticRegression, VBLogisticRegression)
+ESTIMATORS = (
+    ARDRegressor,
+    BLSRegressor,
+    RVMClassifier,
+    RVMRegressor,
+    SparseLogisticRegression,
+    VBLogisticRegression,
+)
 """Every public estimator; the tests walk this register, so that a new one is covered by being listed."""

@@ -277,6 +277,8 @@ class KernelFit(LinearFit):
     excess: float = 0.0
     """Variance of new observations beyond noise and posterior, from the rows held out one by one."""
     far: FarVariance | None = None
+    rate: float = 0.0
+    """λ of a Laplace prior; 0 is ARD."""
 
     @property
     def vectors(self) -> FloatArray | None:

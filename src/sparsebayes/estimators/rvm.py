@@ -1,58 +1,17 @@
 """Relevance vector machine for regression."""
 
-import warnings
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.core.predictive import pooled_freedom
-from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators._base import progress, threads_for, whole_fit
-from sparsebayes.estimators._kernel import (
-    KERNEL_CONSTRAINTS,
-    Dictionary,
-    FarVariance,
-    KernelFit,
-    KernelMixin,
-    dictionary,
-    first_gamma,
-    gamma_of_evidence,
-    has_gamma,
-    kernel_of,
-)
-from sparsebayes.estimators._linear import Units, constant_fit
-from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.solvers.loop import Settings, warn_not_converged
-from sparsebayes.solvers.problem import NOISE_FLOOR, Solution
-from sparsebayes.solvers.rvm import KernelProblem, maximum, solve
-from sparsebayes.solvers.width import Fit, gaussian_evidence
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary
+from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
+from sparsebayes.solvers.problem import Solution
+from sparsebayes.solvers.rvm import Found, KernelProblem, solve
 
 
-@dataclass(frozen=True)
-class Target:
-    """An output in standard units, and how it came there: y = centre + unit t."""
-
-    t: FloatArray
-    weight: FloatArray
-    centre: float
-    unit: float
-    flat: bool
-    constant: bool
-
-    def problem(self, rows: Any) -> KernelProblem:
-        """The regression of this output on standardised columns, with flat hyper-priors."""
-        total, none = float(self.weight.sum()), np.zeros(rows.n_columns)
-        return KernelProblem(rows, self.t, total, self.flat, price=0.0, a=0.0, b=none, c=0.0, d=0.0)
-
-
-class RVMRegressor(KernelMixin, GaussianRegressor):
+class RVMRegressor(KernelRegressor):
     """Relevance vector machine: regression with a few kernel functions, centred on training rows.
 
     Every kernel function has a weight with a zero-mean Gaussian prior and its own precision. The precisions and the
@@ -190,135 +149,13 @@ class RVMRegressor(KernelMixin, GaussianRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RVMRegressor":
-        """Fit the model.
+    @property
+    def _intercept_is_flat(self) -> bool:
+        return self.intercept_prior == "flat"
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            For a precomputed kernel of shape (n_samples, n_candidates).
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Several outputs are fitted independently.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts: an integer weight is the same as repeated rows.
-        """
-        X, y, weight, counts = self._validated(X, y, sample_weight)
-        flat = self.fit_intercept and self.intercept_prior == "flat"
-        ones, low_rank = self.fit_intercept and not flat, self.solver == "sequential"
-        book = dictionary(self, X, weight, counts, ones=ones, low_rank=low_rank)
-        if self.far_variance == "augment" and book.kernel is None:
-            raise ValueError("far_variance='augment' needs a kernel that can be evaluated, not kernel='precomputed'")
-        targets = [self._target(output, weight, flat) for output in y.reshape(len(y), -1).T]
-        starts: list[Solution | None] = [None] * len(targets)
-        gamma = first_gamma(self.gamma, X, weight) if has_gamma(self) else None
-        with threads_for(book.rows.n_rows * book.rows.n_columns):
-            if gamma is not None and self.gamma == "evidence":
-                gamma, best = self._width(book, targets)
-                book = book.at(kernel_of(self, gamma))
-                if self.solver == "sequential":
-                    found = iter(best.model)
-                    starts = [None if target.constant else next(found) for target in targets]
-            book = replace(book, rows=book.rows.standardised(weight, centre=flat))
-            fits = [self._fit_output(book, target, start) for target, start in zip(targets, starts, strict=True)]
-        self._store(fits, gamma, single=y.ndim == 1)
-        self._warn(fits)
-        return self
+    @property
+    def _follows_starts(self) -> bool:
+        return self.solver == "sequential"
 
-    def _target(self, y: FloatArray, weight: FloatArray, flat: bool) -> Target:
-        """An output in the solver's standard units: variance one, and mean zero where the intercept is flat."""
-        total = float(weight.sum())
-        centre = float(weight @ y) / total if self.fit_intercept else 0.0
-        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
-        constant = unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max()
-        t = np.sqrt(weight) * (y - centre if flat else y) / (1.0 if constant else unit)
-        return Target(t, weight, centre, unit, flat, bool(constant))
-
-    def _settings(self) -> Settings:
-        return Settings(self.tol, self.max_iter, progress(self.verbose))
-
-    def _width(self, book: Dictionary, targets: list[Target]) -> tuple[float, Fit[list[Solution]]]:
-        """γ of largest evidence over all outputs with any spread, and their models there."""
-        weight, flat = targets[0].weight, targets[0].flat
-        targets = [target for target in targets if not target.constant]
-
-        def fit_at(book: Dictionary, near: Fit[list[Solution]] | None) -> Fit[list[Solution]]:
-            rows = book.rows.standardised(weight, centre=flat)
-            problems = [target.problem(rows) for target in targets]
-            start = None
-            if near is not None and len(targets) == 1:
-                alpha = np.exp(near.scales[:-1]) / rows.scale[near.active] ** 2
-                start = Solution(near.active, alpha, float(np.exp(near.scales[-1])))
-            results = [maximum(problem, "sequential", self._settings(), start) for problem in problems]
-            objective = sum(problem.priced(result) for problem, result in zip(problems, results, strict=True))
-            found = [result.solution for result in results]
-            active = np.concatenate([np.empty(0, dtype=np.intp), *(model.active for model in found)])
-            scales = [np.append(model.alpha * rows.scale[model.active] ** 2, model.noise) for model in found]
-            return Fit(float(objective), active, np.log(np.concatenate([np.empty(0), *scales])), found)
-
-        evidence = None
-        if len(targets) == 1 and not book.ones:
-            evidence = gaussian_evidence(targets[0].problem(book.rows.standardised(weight, centre=flat)))
-        return gamma_of_evidence(self, book, weight, fit_at, evidence)
-
-    def _fit_output(self, book: Dictionary, target: Target, start: Solution | None) -> KernelFit:
-        """Fit one output, and bring what was found back to the data's units."""
-        n_columns, unit = len(book.indices), target.unit
-        if target.constant:
-            empty = constant_fit(target.centre, self.fit_intercept, n_columns, 0.0)
-            return book.kernel_fit(empty, np.arange(book.rows.n_columns))
-        problem = target.problem(book.rows)
-        found = solve(problem, self.solver, self._settings(), book.own, book.raw_rows, start)
-        units = Units(target.centre, unit, found.problem.rows.scale / unit)
-        fit, excess, far = units.fit(found.problem, found.result, n_columns), found.excess * unit**2, None
-        if self.far_variance == "augment":
-            far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
-        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, problem.n)
-        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom)
-
-    def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
-        """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""
-        self._fits, self._single = fits, single
-        self.relevance_vectors_ = self._arrays([fit.vectors for fit in fits])
-        self.relevance_indices_ = self._arrays([fit.indices for fit in fits])
-        self.dual_coef_ = self._arrays([fit.coef for fit in fits])
-        self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
-        self.covariance_ = self._arrays([fit.covariance for fit in fits])
-        self.relevance_ = self._arrays([fit.gamma[: len(fit.active)] for fit in fits])
-        self.evidence_path_ = self._arrays([fit.path for fit in fits])
-        self.intercept_ = self._numbers("intercept")
-        self.noise_variance_ = self._numbers("noise_variance")
-        self.excess_variance_ = self._numbers("excess")
-        self.log_evidence_ = self._numbers("log_evidence")
-        self.optimality_gap_ = self._numbers("gap")
-        self.gamma_ = gamma
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(len(fit.path) for fit in fits)
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-
-    def _warn(self, fits: list[KernelFit]) -> None:
-        if not self.converged_:
-            worst = max(fit.gap for fit in fits)
-            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
-        if any(fit.noise_at_floor for fit in fits):
-            warnings.warn(
-                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
-                "exactly. If y is not noise-free, choose a wider kernel (a smaller gamma) or fewer candidates.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
-    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draws from the posterior of the kept weights.
-
-        Returns
-        -------
-        dual_coef : ndarray of shape (n_samples, n_vectors)
-        intercept : ndarray of shape (n_samples,)
-            For 2-D y both are lists with one array per output.
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        draws = [fit.kept_samples(n_samples, rng) for fit in self._fits]
-        return draws[0] if self._single else ([coef for coef, _ in draws], [level for _, level in draws])
+    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
+        return solve(problem, self.solver, self._settings(), book.own, book.raw_rows, start)

@@ -170,7 +170,7 @@ def maximise_width(
 
     Args:
         fit_at: Fits a model at a given γ. Its second argument is a fit at a γ near by to start from, with `scales` that
-            suit the new γ already, or None for a search from nothing. Called about ten to twenty times.
+            suit the new γ already, or None for a search from nothing. Called about twenty times.
         climb_from: Improves γ and scales for the centres of a fit, usually
             `lambda gamma, fit: climb(evidence, kernel, slope, X, Z[fit.active], gamma, fit.scales, bounds)`.
             For a kernel without ∂k/∂γ, `lambda gamma, fit: (gamma, fit.scales)` leaves the grid alone to decide.
@@ -188,10 +188,17 @@ def maximise_width(
         if gamma not in fits or fit.score > fits[gamma].score:
             fits[gamma] = fit
 
-    for start in np.unique(np.clip(gamma * STARTS, *bounds)):
-        visit(float(start))
+    def explore(gamma: float) -> None:
+        """From nothing; and from the vectors of the next narrower kernel, which see what a wide one must combine."""
+        visit(gamma)
+        narrower = min((other for other in fits if other > gamma), default=None)
+        if narrower is not None:
+            visit(gamma, fits[narrower])
+
+    for start in np.unique(np.clip(gamma * STARTS, *bounds))[::-1]:
+        explore(float(start))
     while (further := _next_on_grid(fits, bounds)) is not None:
-        visit(further)
+        explore(further)
     for _ in range(MAX_ROUNDS):
         here = _best(fits)
         before = fits[here].score

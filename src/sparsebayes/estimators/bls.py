@@ -1,0 +1,126 @@
+"""Regression with a Laplace prior on kernel weights, scaled by the noise."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sparsebayes.core.types import FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
+from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
+from sparsebayes.solvers import bls
+from sparsebayes.solvers.problem import NOISE_START, Solution
+from sparsebayes.solvers.rvm import Found, KernelProblem, excess_variance
+
+
+class BLSRegressor(KernelRegressor):
+    """Noise-robust sparse Bayesian regression: few kernel functions, under a Laplace prior scaled by the noise.
+
+    Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
+    that stay are shrunk, and fewer stay, the more so the noisier the data are.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, candidates, random_state
+        As in `RVMRegressor`. With gamma="evidence" the width is the one that the relevance vector machine would choose.
+    rate : "learn" or float, default="learn"
+        λ of the Laplace prior, for columns as the kernel gives them; or found together with the model, under a flat
+        prior.
+    noise_variance : "learn", "fixed" or float, default="learn"
+        Variance of the noise: found with the model; a tenth of the variance of y, as in the source; or known.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept (with a flat prior).
+    far_variance : {"none", "augment"}, default="none"
+        As in `RVMRegressor`.
+    max_iter : int, default=10000
+        Largest number of actions of a search.
+    tol : float, default=1e-6
+        The fit has converged when no single change gains more than this many nats.
+    verbose : int, default=0
+        Tell on standard error how the fit goes.
+
+    Attributes
+    ----------
+    rate_ : float or ndarray of shape (n_outputs,)
+        λ that was used.
+    relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
+        As in `RVMRegressor`.
+    noise_variance_, excess_variance_, gamma_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
+        As in `RVMRegressor`. The path is that of the objective, evidence and prior of g together.
+    n_jittered_, n_features_in_, feature_names_in_
+        As everywhere in the library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import BLSRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-10, 10, size=(100, 1))
+    >>> y = np.sinc(X[:, 0] / np.pi) + 0.3 * rng.standard_normal(100)
+    >>> len(BLSRegressor(gamma=0.1).fit(X, y).relevance_vectors_) < 6
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **KERNEL_CONSTRAINTS,
+        "rate": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
+        "noise_variance": [StrOptions({"learn", "fixed"}), Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "far_variance": [StrOptions({"none", "augment"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: str | float = "scale",
+        degree: float = 3,
+        coef0: float = 1.0,
+        rate: str | float = "learn",
+        noise_variance: str | float = "learn",
+        candidates: Any = None,
+        fit_intercept: bool = True,
+        far_variance: str = "none",
+        max_iter: int = 10_000,
+        tol: float = 1e-6,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.rate = rate
+        self.noise_variance = noise_variance
+        self.candidates = candidates
+        self.fit_intercept = fit_intercept
+        self.far_variance = far_variance
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
+        # λ means the same for all columns, so they keep the kernel's own scale.
+        standard = book.rows.standardised(weight, centre=flat)
+        scale = np.where(np.isinf(standard.scale), np.inf, 1.0)
+        assert isinstance(standard, DenseRows)
+        return DenseRows(standard.X, standard.mean, scale, standard.root_weight)
+
+    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
+        held = {"learn": None, "fixed": NOISE_START}
+        given = self.noise_variance
+        noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
+        rate = None if self.rate == "learn" else float(self.rate)
+        result = bls.solve(problem, rate, noise=noise, **vars(self._settings()))
+        excess = excess_variance(problem, result, book.own, book.raw_rows)
+        return Found(problem, result, np.arange(problem.n_columns), excess)
+
+    def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
+        super()._store(fits, gamma, single=single)
+        self.rate_ = self._numbers("rate")
