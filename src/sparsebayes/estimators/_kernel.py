@@ -1,6 +1,8 @@
 """What kernel models share: their parameters, the dictionary of kernel columns, and a fit in the user's units."""
 
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
@@ -40,6 +42,8 @@ METRICS = {"rbf": "sqeuclidean", "laplacian": "cityblock"}
 """Kernels whose γ can be chosen by evidence, with the distance that they depend on."""
 LARGE = 5000
 """Rows from which on a kernel matrix is not formed if it can be had as a short product."""
+LARGEST = 50_000_000
+"""Numbers in a kernel matrix that is formed; with more, candidates are drawn among the rows."""
 BLOCK_NUMBERS = 4_000_000
 """Kernel values of training rows and new rows that are held at a time."""
 
@@ -84,8 +88,9 @@ class Dictionary:
     def at(self, kernel: Kernel) -> "Dictionary":
         """The same centres with another kernel."""
         assert self.centres is not None
-        low_rank = isinstance(self.rows, LowRankRows)
-        return replace(self, rows=_columns(kernel, self.X, self.centres, self.ones, low_rank), kernel=kernel)
+        if isinstance(self.rows, LowRankRows):
+            return replace(self, rows=LowRankRows.of(kernel, self.X), kernel=kernel)
+        return replace(self, rows=_formed(kernel, self.X, self.centres, self.ones), kernel=kernel)
 
     def kernel_fit(self, fit: LinearFit, columns: IntArray, **more: Any) -> "KernelFit":
         """A fit on (a choice of) the columns as one that can be asked at new inputs; `columns` names that choice."""
@@ -115,19 +120,17 @@ def dictionary(
         return Dictionary(DenseRows.of(_with_ones(X) if ones else X), np.arange(X.shape[1]), own)
     kernel = kernel_of(model, first_gamma(model.gamma, X, weight))
     low_rank = low_rank and not ones and model.candidates is None and len(X) > LARGE
-    rows_of_X, centres = (np.arange(len(X)), X) if low_rank else _centres(model, X)
-    indices = np.arange(len(centres)) if rows_of_X is None else places[rows_of_X]
-    rows = _columns(kernel, X, centres, ones, low_rank)
-    return Dictionary(rows, indices, own_columns(X, weight, centres), kernel, centres, X)
-
-
-def _columns(kernel: Kernel, X: FloatArray, centres: FloatArray, ones: bool, low_rank: bool) -> DenseRows | LowRankRows:
-    """Kernel columns, as a short product where that is wished and can be had."""
     if low_rank:
-        try:
-            return LowRankRows.of(kernel, X)
-        except NotLowRank:
-            pass
+        with suppress(NotLowRank):
+            own = own_columns(X, weight, X)
+            return Dictionary(LowRankRows.of(kernel, X), places, own, kernel, X, X)
+    rows_of_X, centres = _centres(model, X)
+    indices = np.arange(len(centres)) if rows_of_X is None else places[rows_of_X]
+    return Dictionary(_formed(kernel, X, centres, ones), indices, own_columns(X, weight, centres), kernel, centres, X)
+
+
+def _formed(kernel: Kernel, X: FloatArray, centres: FloatArray, ones: bool) -> DenseRows:
+    """The kernel columns themselves."""
     K = kernel(X, centres)
     return DenseRows.of(_with_ones(K) if ones else K)
 
@@ -213,7 +216,17 @@ def _centres(model: Any, X: FloatArray) -> tuple[IntArray | None, FloatArray]:
     candidates = model.candidates
     if candidates is None or isinstance(candidates, Integral):
         chosen = np.sort(np.unique(X, axis=0, return_index=True)[1])
-        if candidates is not None and candidates < len(chosen):
+        if candidates is None:
+            candidates = len(chosen)
+            if len(X) * candidates > LARGEST:
+                candidates = max(LARGEST // len(X), 1)
+                warnings.warn(
+                    f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: "
+                    f"{candidates} centres were drawn among the rows. Set 'candidates' to say how many, or which.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        if candidates < len(chosen):
             rng = check_random_state(model.random_state)
             chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
         return chosen, X[chosen]

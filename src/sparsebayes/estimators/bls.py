@@ -28,8 +28,10 @@ class BLSRegressor(KernelRegressor):
     rate : "learn" or float, default="learn"
         λ of the Laplace prior, for columns as the kernel gives them; or found together with the model, under a flat
         prior.
-    noise_variance : "learn", "fixed" or float, default="learn"
-        Variance of the noise: found with the model; a tenth of the variance of y, as in the source; or known.
+    noise_variance : "fixed", "learn" or float, default="fixed"
+        Variance of the noise that the search assumes: a tenth of the variance of y; found with the model; or known.
+        Rate and noise pull each other up when both are learned from few rows, and the model underfits. What the rows
+        vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     far_variance : {"none", "augment"}, default="none"
@@ -66,7 +68,7 @@ class BLSRegressor(KernelRegressor):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KERNEL_CONSTRAINTS,
         "rate": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
-        "noise_variance": [StrOptions({"learn", "fixed"}), Interval(Real, 0, None, closed="neither")],
+        "noise_variance": [StrOptions({"fixed", "learn"}), Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "far_variance": [StrOptions({"none", "augment"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -82,7 +84,7 @@ class BLSRegressor(KernelRegressor):
         degree: float = 3,
         coef0: float = 1.0,
         rate: str | float = "learn",
-        noise_variance: str | float = "learn",
+        noise_variance: str | float = "fixed",
         candidates: Any = None,
         fit_intercept: bool = True,
         far_variance: str = "none",

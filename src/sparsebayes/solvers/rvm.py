@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsebayes.core.scales import ard_candidate, gain
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers import ard
 from sparsebayes.solvers.loop import Settings
@@ -21,6 +22,8 @@ from sparsebayes.solvers.problem import GaussianProblem, Solution
 
 BLOCK = 256
 """Kept rows that are looked at together; each needs a few numbers for every candidate."""
+WHOLE_GRAM = 2500
+"""Columns up to which all products of columns are computed at once: a search asks for many of them, one by one."""
 SPENT = 1e-10
 """A candidate with no more than this part of its length outside the model would only repeat it."""
 
@@ -86,6 +89,8 @@ def maximum(problem: KernelProblem, solver: str, settings: Settings, start: Solu
     A batch solver starts with all columns. Where it has let the noise vanish before most of them had gone, no single
     deletion brings it back, and the search from nothing is the better guide.
     """
+    if isinstance(problem.rows, DenseRows) and problem.n_columns <= WHOLE_GRAM:
+        problem.rows.gram()
     found = ard.solve(problem, solver, lasso=_no_lasso, start=start, **vars(settings))
     if solver == "sequential" or problem.total_price(len(found.solution.active)) == 0:
         return found

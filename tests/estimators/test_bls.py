@@ -1,0 +1,90 @@
+"""BLSRegressor: units, noise and rate, and its evidence by another way."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
+from sklearn.metrics.pairwise import rbf_kernel
+
+from sparsebayes import BLSRegressor, RVMRegressor
+
+
+@pytest.fixture(scope="module")
+def sinc():
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-10, 10, (80, 1))
+    return X, np.sinc(X[:, 0] / np.pi) + 0.2 * rng.standard_normal(80)
+
+
+@pytest.mark.parametrize("options", [{}, {"rate": 0.5}, {"noise_variance": "learn"}, {"noise_variance": 0.03}], ids=str)
+def test_evidence_is_that_of_the_kept_model(options, sinc):
+    X, y = sinc
+    model = BLSRegressor(gamma=0.1, fit_intercept=False, **options).fit(X, y)
+    Phi = rbf_kernel(X, model.relevance_vectors_, gamma=0.1)
+    C = model.noise_variance_ * np.eye(80) + (Phi / model.precision_) @ Phi.T
+    assert_allclose(model.log_evidence_, multivariate_normal(np.zeros(80), C).logpdf(y), rtol=1e-8)
+    assert model.converged_
+    assert model.optimality_gap_ <= model.tol
+
+
+def test_every_kept_weight_has_the_best_prior_variance(sinc):
+    """log p(t | g, σ²) - ½ λ Σg by brute force, one g at a time."""
+    X, y = sinc
+    model = BLSRegressor(gamma=0.1, rate=0.7, noise_variance="learn", fit_intercept=False).fit(X, y)
+    Phi, noise = rbf_kernel(X, model.relevance_vectors_, gamma=0.1), model.noise_variance_
+    g = 1 / (model.precision_ * noise)
+
+    def objective(g, noise):
+        C = noise * (np.eye(80) + (Phi * g) @ Phi.T)
+        return multivariate_normal(np.zeros(80), C).logpdf(y) - 0.35 * g.sum()
+
+    top = objective(g, noise)
+    for j in range(len(g)):
+        for factor in (0.9, 1.1):
+            assert objective(g * np.where(np.arange(len(g)) == j, factor, 1.0), noise) <= top + model.tol
+    # The noise is re-estimated at fixed precisions, which is another direction of the same maximum.
+    assert objective(g / 0.97, 0.97 * noise) < top
+    assert objective(g / 1.03, 1.03 * noise) < top
+
+
+def test_noise_may_be_learned_fixed_or_known(sinc):
+    X, y = sinc
+    assert_allclose(BLSRegressor(gamma=0.1, fit_intercept=True).fit(X, y).noise_variance_, 0.1 * y.var())
+    assert_allclose(BLSRegressor(gamma=0.1, noise_variance=0.03).fit(X, y).noise_variance_, 0.03)
+    assert 0.02 < BLSRegressor(gamma=0.1, noise_variance="learn").fit(X, y).noise_variance_ < 0.08
+
+
+def test_units_of_the_target_change_nothing_else(sinc):
+    X, y = sinc
+    model, scaled = BLSRegressor(gamma=0.1).fit(X, y), BLSRegressor(gamma=0.1).fit(X, 1e4 * y + 7e5)
+    assert_array_equal(scaled.relevance_indices_, model.relevance_indices_)
+    assert_allclose(scaled.rate_, model.rate_, rtol=1e-6)
+    assert_allclose(scaled.predict(X), 1e4 * model.predict(X) + 7e5, rtol=1e-8)
+    assert_allclose(scaled.noise_variance_, 1e8 * model.noise_variance_, rtol=1e-6)
+
+
+def test_a_larger_rate_shrinks_more(sinc):
+    X, y = sinc
+    sizes = [np.abs(BLSRegressor(gamma=0.1, rate=rate).fit(X, y).dual_coef_).sum() for rate in (1e-3, 1.0, 100.0)]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_rate_is_its_own_best(sinc):
+    X, y = sinc
+    model = BLSRegressor(gamma=0.1).fit(X, y)
+    g = 1 / (model.precision_ * model.noise_variance_)
+    assert_allclose(model.rate_, 2 * len(g) / g.sum(), rtol=0.05)
+
+
+def test_at_rate_zero_it_is_the_relevance_vector_machine(sinc):
+    X, y = sinc
+    ard, limit = RVMRegressor(gamma=0.1).fit(X, y), BLSRegressor(gamma=0.1, rate=1e-9, noise_variance="learn").fit(X, y)
+    assert_allclose(limit.log_evidence_, ard.log_evidence_, atol=0.5)
+    assert_allclose(limit.predict(X), ard.predict(X), atol=0.02)
+
+
+def test_two_outputs_have_two_rates(sinc):
+    X, y = sinc
+    both = BLSRegressor(gamma=0.1).fit(X, np.column_stack([y, y[::-1]]))
+    assert both.rate_.shape == (2,)
+    assert_allclose(both.rate_[0], BLSRegressor(gamma=0.1).fit(X, y).rate_)
