@@ -205,7 +205,7 @@ def test_a_kernel_that_is_too_narrow_is_refused(rng, monkeypatch):
         LowRankRows.of(partial(rbf, gamma=5.0), X)
 
 
-@pytest.mark.parametrize("name", set(KERNELS) - {"sigmoid"})
+@pytest.mark.parametrize("name", sorted(set(KERNELS) - {"sigmoid"}))
 def test_every_definite_kernel_of_the_register_is_taken(name, rng):
     X = rng.standard_normal((50, 2))
     L = LowRankRows.of(KERNELS[name], X).L

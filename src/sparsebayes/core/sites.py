@@ -37,12 +37,13 @@ def gaussian(t: FloatArray, noise_variance: Scalar, weight: FloatArray | Scalar 
 
 def laplace(t: FloatArray, eta: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
     """Second-order expansion of the Bernoulli likelihood at η: the Newton step of the Laplace method."""
-    return _expansion(t, eta, sigmoid(eta) * sigmoid(-eta), weight)
+    up, down = sigmoid(eta), sigmoid(-eta)
+    return _expansion(t, eta, up, down, up * down, weight)
 
 
 def bohning(t: FloatArray, psi: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
     """Böhning's lower bound on the Bernoulli likelihood: expansion at ψ with the largest curvature, ¼."""
-    return _expansion(t, psi, np.full_like(psi, 0.25), weight)
+    return _expansion(t, psi, sigmoid(psi), sigmoid(-psi), np.full_like(psi, 0.25), weight)
 
 
 def jaakkola(t: FloatArray, xi: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
@@ -52,9 +53,16 @@ def jaakkola(t: FloatArray, xi: FloatArray, weight: FloatArray | Scalar = 1.0) -
     return Sites(weight * 2 * lam, weight * (t - 0.5), weight * const)
 
 
-def _expansion(t: FloatArray, eta: FloatArray, curvature: FloatArray, weight: FloatArray | Scalar) -> Sites:
-    """The parabola with this curvature that touches log p(t | ·) at η."""
-    slope = t * sigmoid(-eta) - (1 - t) * sigmoid(eta)  # t - σ(η), without cancellation at saturated rows
+def _expansion(
+    t: FloatArray,
+    eta: FloatArray,
+    up: FloatArray,
+    down: FloatArray,
+    curvature: FloatArray,
+    weight: FloatArray | Scalar,
+) -> Sites:
+    """The parabola with this curvature that touches log p(t | ·) at η; `up` and `down` are σ(η) and σ(-η)."""
+    slope = t * down - (1 - t) * up  # t - σ(η), without cancellation at saturated rows
     shift = curvature * eta + slope
     const = bernoulli_log_likelihood(t, eta) - shift * eta + 0.5 * curvature * eta**2
     return Sites(weight * curvature, weight * shift, weight * const)
