@@ -105,7 +105,8 @@ def test_a_vanishing_rate_is_ard(make_problem):
     ours = solve(problem, 1e-9, **RUN)
     theirs, _ = ascend(problem, empty(0.1), trace=Trace(), **RUN)
     assert list(ours.solution.active) == theirs.active
-    np.testing.assert_allclose(ours.solution.alpha, theirs.solution().alpha, rtol=1e-5)
+    # a gain of 1e-9 nats is a relative distance of its root
+    np.testing.assert_allclose(ours.solution.alpha, theirs.solution().alpha, rtol=1e-4)
     assert ours.log_evidence == pytest.approx(theirs.evidence, abs=1e-7)
 
 

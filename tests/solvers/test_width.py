@@ -182,7 +182,11 @@ def test_the_climb_goes_up_and_ends_where_there_is_no_slope(sinc):
     end = evidence(rbf(X, Z, gamma=gamma), scales)
     assert end.value > fit.objective + 0.1
     assert abs(gamma * (end.design * rbf_slope(X, Z, gamma=gamma)).sum()) < 0.05
-    assert climb(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (0.15, 0.3))[0] in (0.15, pytest.approx(gamma))
+    # it ends where the slope is small, by which way it came is seen in the digits after that
+    assert climb(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (0.15, 0.3))[0] in (
+        0.15,
+        pytest.approx(gamma, rel=1e-3),
+    )
 
 
 def test_the_width_found_is_that_of_a_fine_grid(sinc):

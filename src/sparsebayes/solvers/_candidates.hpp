@@ -6,10 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "_blas.hpp"
+#include "_joint.hpp"
+#include "_posterior.hpp"
 #include "_problem.hpp"
 #include "_rules.hpp"
 
@@ -105,6 +106,48 @@ public:
         refresh();
     }
 
+    // Whether σ² and all prior variances can be multiplied by one factor without a word from a prior or a price.
+    bool is_scale_free() const { return flat && problem.price == 0.0; }
+
+    // The best such factor, in closed form: μ stays, Σ grows with it, S and Q shrink.
+    void rescale() {
+        double penalty = 0.0;
+        for (size_t k = 0; k < active.size(); ++k) penalty += alpha[active[k]] * mean[k] * mean[k];
+        const double best = terms.scaled(penalty), to = std::max(best, constants.noise_floor), factor = to / noise;
+        objective -= (0.5 * problem.n + problem.c) * (std::log(factor) + best / to - best / noise);
+        for (const auto j : active) alpha[j] /= factor;
+        for (double &entry : Sigma.at) entry *= factor;
+        for (Vector *each : {&S, &Q})
+            for (double &entry : *each) entry /= factor;
+        noise_of_S *= factor, first_noise *= factor;
+        terms.noise = noise = to;
+    }
+
+    // One Newton step of all log α together, with σ² in tow; left undone where it brings less than `tol`. Whether it is
+    // made or not, everything is from scratch afterwards.
+    void settle(double tol) {
+        const double before = objective, was = noise;
+        const Vector at = alpha_inside(), change = joint_change(at, mean, Sigma, problem.n + 2 * problem.c, tol);
+        if (change.empty()) return refresh();
+        for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k] * std::exp(change[k]);
+        // C grows at most like the prior variance that grows most: to the bounds of S as if the noise had grown so.
+        const double grown = std::exp(std::min(*std::min_element(change.begin(), change.end()), 0.0));
+        noise_of_S *= grown, first_noise *= grown;
+        refresh();
+        rescale();
+        if (!(objective < before)) return;
+        for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k];
+        noise = was;
+        first_noise = OUT;
+        refresh();
+    }
+
+    Vector alpha_inside() const {
+        Vector inside;
+        for (const auto j : active) inside.push_back(alpha[j]);
+        return inside;
+    }
+
     // λ/σ²: what a Laplace prior, whose scale is that of the noise, has against a prior variance.
     double pull() const { return problem.rate / noise; }
 
@@ -112,7 +155,7 @@ public:
     void refresh() {
         const size_t M = active.size(), D = problem.n_columns();
         const double beta = 1 / noise;
-        const double half_logdet = posterior();
+        const double half_logdet = refresh_posterior();
         if (is_flat() && drift() < LOOSE && ++age < STALE)
             loosen_S();
         else
@@ -219,53 +262,14 @@ private:
         other = 1 / (1 / other + energy[j] / energy[active[twin]] / to);
     }
 
-    // μ, Σ and its root; returns ½ log|I + A^-½ ΦᵀBΦ A^-½|. Dividing by √α on both sides keeps the factor safe.
-    double posterior() {
-        const size_t M = active.size();
-        const int m = static_cast<int>(M), one = 1;
-        const double beta = 1 / noise;
-        Vector scale(M);
-        for (size_t k = 0; k < M; ++k) scale[k] = 1 / std::sqrt(alpha[active[k]]);
-        Square inner{Vector(M * M), M};
-        double trace = 0.0;
-        for (size_t k = 0; k < M; ++k) {
-            for (size_t i = 0; i < M; ++i) inner(i, k) = scale[i] * (beta * G(i, k)) * scale[k];
-            inner(k, k) += 1.0;
-            trace += inner(k, k);
-        }
-        factorise(inner, trace / static_cast<double>(M));
-        int info = 0;
-        mean.resize(M);
-        for (size_t k = 0; k < M; ++k) mean[k] = scale[k] * beta * problem.projection[active[k]];
-        if (M > 0) blas::potrs("L", &m, &one, root.at.data(), &m, mean.data(), &m, &info);
-        double half_logdet = 0.0;
-        for (size_t k = 0; k < M; ++k) {
-            mean[k] *= scale[k];
-            half_logdet += std::log(root(k, k));
-        }
-        if (M > 0) blas::trtri("L", "N", &m, root.at.data(), &m, &info);
-        for (size_t k = 0; k < M; ++k)
-            for (size_t i = k; i < M; ++i) root(i, k) *= scale[k];
-        Sigma = root;
-        if (M > 0) blas::lauum("L", &m, Sigma.at.data(), &m, &info);
-        for (size_t k = 0; k < M; ++k)
-            for (size_t i = k + 1; i < M; ++i) Sigma(k, i) = Sigma(i, k);
-        return half_logdet;
-    }
-
-    // Cholesky factor into `root`, climbing the jitter ladder when rounding made the matrix indefinite.
-    void factorise(const Square &inner, double mean_diagonal) {
-        const int m = static_cast<int>(inner.size);
-        for (const double rung : constants.jitter_ladder) {
-            root = inner;
-            int info = 0;
-            for (size_t k = 0; k < inner.size; ++k) root(k, k) += rung * mean_diagonal;
-            if (m > 0) blas::potrf("L", &m, root.at.data(), &m, &info);
-            jitter = rung;
-            if (m == 0 || (info == 0 && std::isfinite(mean_diagonal))) return;
-        }
-        throw NotPositiveDefinite("a " + std::to_string(m) + "×" + std::to_string(m) +
-                                  " matrix is not positive definite even with the largest jitter");
+    // μ, Σ and its root; returns ½ log|I + A^-½ ΦᵀBΦ A^-½|.
+    double refresh_posterior() {
+        Vector projection;
+        for (const auto j : active) projection.push_back(problem.projection[j]);
+        Posterior found = posterior(G, projection, alpha_inside(), 1 / noise, constants.jitter_ladder);
+        mean = std::move(found.mean), Sigma = std::move(found.Sigma), root = std::move(found.root);
+        jitter = found.jitter;
+        return found.half_logdet;
     }
 
     // felt ← ‖root Φ_activeᵀφ_m‖² for every candidate m, over blocks of candidates that stay in the cache.
@@ -312,10 +316,10 @@ private:
         const size_t M = active.size();
         double gamma_sum = 0.0, d = problem.d;
         residual = problem.energy;
+        Vector reached(M);  // Φᵀ Φμ
+        blas::multiply(M, M, 1.0, G.at.data(), mean.data(), 0.0, reached.data());
         for (size_t k = 0; k < M; ++k) {
-            double felt_k = 0.0;
-            for (size_t i = 0; i < M; ++i) felt_k += G(i, k) * mean[i];
-            residual -= mean[k] * (2 * problem.projection[active[k]] - felt_k);
+            residual -= mean[k] * (2 * problem.projection[active[k]] - reached[k]);
             gamma_sum += 1 - alpha[active[k]] * Sigma(k, k);
             d += 0.5 * problem.rate / alpha[active[k]];  // how a Laplace prior's part looks to the noise
         }

@@ -46,7 +46,7 @@ struct Square {
 
 // solvers/problem.py, as far as the search asks; what is not numbers stays with Python.
 struct Problem {
-    double n_weighted, n, energy, a, c, d, rate;
+    double n_weighted, n, energy, price, a, c, d, rate;
     bool flat_intercept;
     Vector b, column_energy, projection;
     std::function<void(std::int64_t, const std::function<Indices()> &, double *)> gram_column;

@@ -27,7 +27,7 @@ struct Move {
 struct Settings {
     double tol;
     bool hold_noise;
-    std::int64_t max_additions, refresh_every, eager;
+    std::int64_t max_additions, refresh_every, eager, settle_every;
 };
 
 class Search {
@@ -38,20 +38,27 @@ public:
            Settings settings_)
         : state(std::move(problem), std::move(constants), active, alpha, noise),
           settings(settings_),
+          rescales(!settings_.hold_noise && state.is_scale_free()),
           left(settings_.max_additions) {
     }
 
     Info step() {
-        const Move best = best_move();
-        const double to_gain = std::max(best.gain, settings.hold_noise ? 0.0 : state.noise_gain());
         const double before = state.objective;
         const char *action = "noise";
+        Move best = best_move();
+        if (best.gain <= settings.tol && age > 0) {  // before it ends, without what rounding has left
+            settle();
+            best = best_move();
+        }
+        const double to_gain = std::max(best.gain, settings.hold_noise ? 0.0 : state.noise_gain());
         if (best.gain > settings.tol) {
             action = make(best);
             ++n_actions;
         }
         const bool due = n_actions % settings.refresh_every == 0 || best.gain <= settings.tol;
-        if (settings.hold_noise && due)
+        if (rescales && best.gain > settings.tol && n_actions > settings.eager)
+            rescale();
+        else if (settings.hold_noise && due)
             state.refresh();
         else if (!settings.hold_noise && to_gain > settings.tol && (due || n_actions <= settings.eager))
             state.update_noise();
@@ -60,7 +67,19 @@ public:
 
 private:
     Settings settings;
+    bool rescales;
     std::int64_t left, n_actions = 0;
+    std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
+
+    void rescale() {
+        state.rescale();
+        if (++age == settings.settle_every) settle();
+    }
+
+    void settle() {
+        state.settle(settings.tol);
+        age = 0;
+    }
 
     // The best change of a single precision, given all others; of equal ones the first, as in NumPy.
     Move best_move() {
@@ -159,7 +178,7 @@ Problem read_problem(nb::object problem) {
     const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
     Problem read;
     read.n_weighted = number("n_weighted"), read.n = number("n"), read.energy = number("energy");
-    read.a = number("a"), read.c = number("c"), read.d = number("d");
+    read.price = number("price"), read.a = number("a"), read.c = number("c"), read.d = number("d");
     read.rate = number("rate");
     read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
     read.b = numbers(problem.attr("b"));
@@ -195,21 +214,16 @@ NB_MODULE(_sequential, module) {
             "__init__",
             [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double tol,
                bool hold_noise, std::int64_t max_additions, double copy, std::int64_t refresh, std::int64_t eager,
-               std::int64_t prefetch, double noise_floor, Vector jitter_ladder) {
+               std::int64_t settle, std::int64_t prefetch, double noise_floor, Vector jitter_ladder) {
                 Problem read = read_problem(problem);
                 Constants constants{copy, noise_floor, prefetch, std::move(jitter_ladder)};
                 new (self) Search(std::move(read), std::move(constants), active, alpha, noise,
-                                  {tol, hold_noise, max_additions, refresh, eager});
+                                  {tol, hold_noise, max_additions, refresh, eager, settle});
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
-            "copy"_a, "refresh"_a, "eager"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+            "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
         .def("step", &Search::step, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("active", [](const Search &self) { return self.state.active; })
-        .def_prop_ro("alpha",
-                     [](const Search &self) {
-                         Vector alpha;
-                         for (const auto j : self.state.active) alpha.push_back(self.state.alpha[j]);
-                         return alpha;
-                     })
+        .def_prop_ro("alpha", [](const Search &self) { return self.state.alpha_inside(); })
         .def_prop_ro("noise", [](const Search &self) { return self.state.noise; });
 }

@@ -18,6 +18,7 @@ class Search:
         copy: float,
         refresh: int,
         eager: int,
+        settle: int,
         prefetch: int,
         noise_floor: float,
         jitter_ladder: list[float],

@@ -8,10 +8,11 @@ from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.scales import NoiseRule, ScaleRule, em, mackay, noise_em, noise_mackay
 from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers import batch, reweighted
+from sparsebayes.solvers.candidates import Candidates
 from sparsebayes.solvers.loop import Callback, Settings, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Noise, Solution
 from sparsebayes.solvers.reweighted import Lasso
-from sparsebayes.solvers.sequential import Candidates, certificate, empty, priced_evidence, search
+from sparsebayes.solvers.sequential import certificate, empty, priced_evidence, search
 
 FIND_STEPS = 1000
 """A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""

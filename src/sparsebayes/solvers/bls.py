@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sparsebayes.solvers import ard
+from sparsebayes.solvers.candidates import Candidates
 from sparsebayes.solvers.loop import Callback, Trace
 from sparsebayes.solvers.problem import NOISE_FLOOR, NOISE_START, GaussianProblem, Solution
-from sparsebayes.solvers.sequential import Candidates, ascend, certificate, empty
+from sparsebayes.solvers.sequential import ascend, certificate, empty
 
 START_RATE = 1.0
 """First λ where it is learned: weights are expected to be about as large as the noise, in standard units."""

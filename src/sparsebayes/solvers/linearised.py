@@ -17,9 +17,9 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import batch
 from sparsebayes.solvers.batch import WStep
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode
+from sparsebayes.solvers.candidates import Candidates
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.sequential import Candidates
 
 MIN_RISE = 1e-3
 """Nats that a move must really bring; the view promises only approximately."""

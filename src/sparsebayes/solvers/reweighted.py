@@ -12,9 +12,10 @@ import numpy as np
 from sparsebayes.core.scales import ard_candidate, gain, noise_em
 from sparsebayes.core.types import FloatArray
 from sparsebayes.solvers.batch import CHARGE
+from sparsebayes.solvers.candidates import Candidates
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_START, GaussianProblem, Solution
-from sparsebayes.solvers.sequential import Candidates, empty
+from sparsebayes.solvers.sequential import empty
 
 Lasso = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 """(Φ, t, penalties, start) → argmin ½‖t - Φw‖² + Σ penalty_m |w_m|."""

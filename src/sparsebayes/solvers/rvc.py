@@ -23,9 +23,9 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode, predictor
+from sparsebayes.solvers.candidates import COPY
 from sparsebayes.solvers.linearised import Carry, Model
 from sparsebayes.solvers.loop import Info, Settings, Trace, iterate
-from sparsebayes.solvers.sequential import COPY
 from sparsebayes.solvers.slr import Result, first_carry
 
 POOL = 64

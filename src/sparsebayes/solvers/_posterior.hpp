@@ -1,0 +1,69 @@
+// The posterior of the weights in the model, from scratch.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "_blas.hpp"
+#include "_problem.hpp"
+
+namespace sequential {
+
+struct Posterior {
+    Vector mean;
+    Square Sigma, root;  // root is lower triangular, Σ = rootᵀ root
+    double half_logdet;  // ½ log|I + A^-½ ΦᵀBΦ A^-½|
+    double jitter;
+};
+
+// Cholesky factor, climbing the jitter ladder when rounding made the matrix indefinite; says which rung it took.
+inline double factorise(const Square &inner, const Vector &jitter_ladder, Square &root) {
+    const int m = static_cast<int>(inner.size);
+    double trace = 0.0;
+    for (size_t k = 0; k < inner.size; ++k) trace += inner(k, k);
+    const double mean_diagonal = trace / static_cast<double>(inner.size);
+    for (const double rung : jitter_ladder) {
+        root = inner;
+        int info = 0;
+        for (size_t k = 0; k < inner.size; ++k) root(k, k) += rung * mean_diagonal;
+        if (m > 0) blas::potrf("L", &m, root.at.data(), &m, &info);
+        if (m == 0 || (info == 0 && std::isfinite(mean_diagonal))) return rung;
+    }
+    throw NotPositiveDefinite("a " + std::to_string(m) + "×" + std::to_string(m) +
+                              " matrix is not positive definite even with the largest jitter");
+}
+
+// From ΦᵀΦ, Φᵀt, α and σ² = 1/β. Dividing by √α on both sides keeps the factor safe.
+inline Posterior posterior(const Square &G, const Vector &projection, const Vector &alpha, double beta,
+                           const Vector &jitter_ladder) {
+    const size_t M = alpha.size();
+    const int m = static_cast<int>(M), one = 1;
+    Posterior found{Vector(M), {}, {}, 0.0, 0.0};
+    Vector scale(M);
+    for (size_t k = 0; k < M; ++k) scale[k] = 1 / std::sqrt(alpha[k]);
+    Square inner{Vector(M * M), M};
+    for (size_t k = 0; k < M; ++k) {
+        for (size_t i = 0; i < M; ++i) inner(i, k) = scale[i] * (beta * G(i, k)) * scale[k];
+        inner(k, k) += 1.0;
+        found.mean[k] = scale[k] * beta * projection[k];
+    }
+    Square &root = found.root;
+    found.jitter = factorise(inner, jitter_ladder, root);
+    if (M == 0) return found;
+    int info = 0;
+    blas::potrs("L", &m, &one, root.at.data(), &m, found.mean.data(), &m, &info);
+    for (size_t k = 0; k < M; ++k) {
+        found.mean[k] *= scale[k];
+        found.half_logdet += std::log(root(k, k));
+    }
+    blas::trtri("L", "N", &m, root.at.data(), &m, &info);
+    for (size_t k = 0; k < M; ++k)
+        for (size_t i = k; i < M; ++i) root(i, k) *= scale[k];
+    found.Sigma = root;
+    blas::lauum("L", &m, found.Sigma.at.data(), &m, &info);
+    for (size_t k = 0; k < M; ++k)
+        for (size_t i = k + 1; i < M; ++i) found.Sigma(k, i) = found.Sigma(i, k);
+    return found;
+}
+
+}  // namespace sequential

@@ -1,0 +1,42 @@
+"""scikit-learn's own checks of every SparseLogisticRegression that a user can name."""
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from sparsebayes import SparseLogisticRegression
+from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.estimators.logistic import INFERENCES
+
+COMBINATIONS = [
+    *(
+        SparseLogisticRegression(prior="ard", inference=inference, min_gain=min_gain, rule=rule, tol=1e-3)
+        for inference in INFERENCES["ard"]
+        for min_gain, rule in (("auto", "fixed-point"), (0, "fixed-point"), (0, "em"))
+        if (inference, rule) != ("reweighted-l1", "em")
+    ),
+    *(
+        SparseLogisticRegression(prior="ridge", inference=inference, rule=rule, tol=1e-3)
+        for inference in INFERENCES["ridge"]
+        for rule in ("fixed-point", "em")
+    ),
+    *(SparseLogisticRegression(prior="laplace", inference=name, tol=1e-3) for name in INFERENCES["laplace"]),
+    *(SparseLogisticRegression(multi_class=name, min_gain=0, tol=1e-3) for name in ("softmax", "one-vs-rest")),
+    *(SparseLogisticRegression(proba=name) for name in PROBABILITIES if name != "quadrature"),
+    SparseLogisticRegression(intercept_prior="ard"),
+    SparseLogisticRegression(class_weight="balanced"),
+]
+"""What a user can name, beside the defaults; a tolerance of 1e-3 nats because the checks fit hundreds of small models.
+
+Not fit_intercept=False: one check asks that a large class weight turn all predictions, which no linear model without an
+intercept can do (scikit-learn's own included).
+"""
+
+
+@pytest.mark.filterwarnings("ignore:not converged")
+@pytest.mark.parametrize(
+    ("model", "check"),
+    [pair for model in COMBINATIONS for pair in estimator_checks_generator(model)],
+    ids=lambda part: getattr(getattr(part, "func", part), "__name__", "").removeprefix("check_") or str(part),
+)
+def test_scikit_learn_check_of_every_combination(model, check):
+    check(model)
