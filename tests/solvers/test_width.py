@@ -268,7 +268,7 @@ def test_a_kernel_without_a_slope_is_left_to_the_grid():
 
     gamma, _ = maximise_width(fit_at, lambda gamma, fit: (gamma, fit.scales), gamma=1.0, bounds=(1e-3, 1e3))
     assert 1 / 1.5 < gamma / 1.7 < 1.5
-    assert len(asked) <= 12
+    assert len(set(asked)) <= 12
 
 
 def test_a_climb_that_misleads_does_no_harm():

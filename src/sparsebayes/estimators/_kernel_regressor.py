@@ -1,12 +1,10 @@
 """Regression on kernel columns: everything but which model is looked for."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +24,8 @@ from sparsebayes.estimators._kernel import (
 )
 from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.solvers.loop import Settings, warn_not_converged
-from sparsebayes.solvers.problem import NOISE_FLOOR, Solution
+from sparsebayes.solvers.loop import Settings
+from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.rvm import Found, KernelProblem, maximum
 from sparsebayes.solvers.width import Fit, gaussian_evidence
 
@@ -109,7 +107,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor):
             book = replace(book, rows=self._rows(book, weight, flat))
             fits = [self._fit_output(book, target, start) for target, start in zip(targets, starts, strict=True)]
         self._store(fits, gamma, single=y.ndim == 1)
-        self._warn(fits)
+        self._warn("choose a wider kernel (a smaller gamma) or fewer candidates")
         return self
 
     def _target(self, y: FloatArray, weight: FloatArray, flat: bool) -> Target:
@@ -170,31 +168,10 @@ class KernelRegressor(KernelMixin, GaussianRegressor):
         self.relevance_vectors_ = self._arrays([fit.vectors for fit in fits])
         self.relevance_indices_ = self._arrays([fit.indices for fit in fits])
         self.dual_coef_ = self._arrays([fit.coef for fit in fits])
-        self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
-        self.covariance_ = self._arrays([fit.covariance for fit in fits])
         self.relevance_ = self._arrays([fit.gamma[: len(fit.active)] for fit in fits])
-        self.evidence_path_ = self._arrays([fit.path for fit in fits])
-        self.intercept_ = self._numbers("intercept")
-        self.noise_variance_ = self._numbers("noise_variance")
         self.excess_variance_ = self._numbers("excess")
-        self.log_evidence_ = self._numbers("log_evidence")
-        self.optimality_gap_ = self._numbers("gap")
         self.gamma_ = gamma
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(len(fit.path) for fit in fits)
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-
-    def _warn(self, fits: list[KernelFit]) -> None:
-        if not self.converged_:
-            worst = max(fit.gap for fit in fits)
-            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
-        if any(fit.noise_at_floor for fit in fits):
-            warnings.warn(
-                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
-                "exactly. If y is not noise-free, choose a wider kernel (a smaller gamma) or fewer candidates.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        self._store_common()
 
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draws from the posterior of the kept weights.

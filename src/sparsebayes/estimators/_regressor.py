@@ -1,14 +1,18 @@
 """What the regressors share: one fit per output, and predictions with their spread."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.solvers.loop import warn_not_converged
+from sparsebayes.solvers.problem import NOISE_FLOOR
 
 
 class GaussianRegressor(RegressorMixin, BaseEstimator):
@@ -17,6 +21,8 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):
     _fits: list[Any]
     _single: bool
     fit_intercept: bool
+    tol: float
+    max_iter: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -43,6 +49,33 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):
     def _arrays(self, values: list[Any]) -> Any:
         """An array of each fit, whose shapes differ: plain for 1-D y, a list for 2-D y."""
         return values[0] if self._single else values
+
+    def _store_common(self) -> None:
+        """Fitted attributes of every regressor."""
+        fits = self._fits
+        self.intercept_ = self._numbers("intercept")
+        self.noise_variance_ = self._numbers("noise_variance")
+        self.log_evidence_ = self._numbers("log_evidence")
+        self.optimality_gap_ = self._numbers("gap")
+        self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
+        self.covariance_ = self._arrays([fit.covariance for fit in fits])
+        self.evidence_path_ = self._arrays([fit.path for fit in fits])
+        self.converged_ = all(fit.converged for fit in fits)
+        self.n_iter_ = max(len(fit.path) for fit in fits)
+        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
+
+    def _warn(self, remedy: str) -> None:
+        """Tell of a search that was cut short, and of a noise at its floor, with what may help against that."""
+        if not self.converged_:
+            worst = max(fit.gap for fit in self._fits)
+            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
+        if any(fit.noise_at_floor for fit in self._fits):
+            warnings.warn(
+                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
+                f"exactly. If y is not noise-free, {remedy}.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False

@@ -1,12 +1,10 @@
 """Linear regression with automatic relevance determination."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -18,8 +16,7 @@ from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.solvers.ard import SOLVERS, solve
-from sparsebayes.solvers.loop import warn_not_converged
-from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
+from sparsebayes.solvers.problem import GaussianProblem
 
 
 class ARDRegressor(SupportMixin, GaussianRegressor):
@@ -179,7 +176,7 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
                 for output, start in zip(outputs, starts, strict=False)
             ]
         self._store(fits, single=y.ndim == 1)
-        self._warn(fits)
+        self._warn("raise min_gain or give the noise precision a prior (c, d)")
         return self
 
     def _fit_output(
@@ -240,29 +237,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         self.relevance_ = relevance[0] if single else relevance
         self.gain_ = self._numbers("worth")
         self.min_gain_ = fits[0].min_gain
-        self.intercept_ = self._numbers("intercept")
-        self.noise_variance_ = self._numbers("noise_variance")
-        self.log_evidence_ = self._numbers("log_evidence")
-        self.optimality_gap_ = self._numbers("gap")
         self.active_ = self._arrays([fit.active for fit in fits])
-        self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
-        self.covariance_ = self._arrays([fit.covariance for fit in fits])
-        self.evidence_path_ = self._arrays([fit.path for fit in fits])
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(len(fit.path) for fit in fits)
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-
-    def _warn(self, fits: list[LinearFit]) -> None:
-        if not self.converged_:
-            worst = max(fit.gap for fit in fits)
-            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
-        if any(fit.noise_at_floor for fit in fits):
-            warnings.warn(
-                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
-                "exactly. If y is not noise-free, raise min_gain or give the noise precision a prior (c, d).",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        self._store_common()
 
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draws from the posterior of the weights.
