@@ -1,9 +1,9 @@
-"""scikit-learn's own checks of every SparseLogisticRegression that a user can name."""
+"""scikit-learn's own checks of every linear classifier that a user can name."""
 
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from sparsebayes import SparseLogisticRegression
+from sparsebayes import SparseLogisticRegression, VBLogisticRegression
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.estimators.logistic import INFERENCES
 
@@ -24,6 +24,7 @@ COMBINATIONS = [
     *(SparseLogisticRegression(proba=name) for name in PROBABILITIES if name != "quadrature"),
     SparseLogisticRegression(intercept_prior="ard"),
     SparseLogisticRegression(class_weight="balanced"),
+    VBLogisticRegression(ard=False),
 ]
 """What a user can name, beside the defaults; a tolerance of 1e-3 nats because the checks fit hundreds of small models.
 

@@ -47,7 +47,7 @@ class RVMRegressor(KernelRegressor):
         then kept for predictions.
     max_iter : int, default=10000
         Largest number of steps of a stage (iterations of a batch solver, actions of the search).
-    tol : float, default=1e-6
+    tol : float, default=1e-3
         The fit has converged when no single change of a precision or of the noise gains more than this many nats.
     random_state : int, RandomState or None, default=None
         Which rows an integer `candidates` draws.
@@ -131,7 +131,7 @@ class RVMRegressor(KernelRegressor):
         intercept_prior: str = "flat",
         far_variance: str = "none",
         max_iter: int = 10_000,
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
