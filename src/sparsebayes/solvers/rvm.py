@@ -22,7 +22,7 @@ from sparsebayes.solvers.problem import GaussianProblem, Solution
 
 BLOCK = 256
 """Kept rows that are looked at together; each needs a few numbers for every candidate."""
-WHOLE_GRAM = 2500
+WHOLE_GRAM = 5000
 """Columns up to which all products of columns are computed at once: a search asks for many of them, one by one."""
 SPENT = 1e-10
 """A candidate with no more than this part of its length outside the model would only repeat it."""
