@@ -10,6 +10,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
+GRAM_ROWS = 512
+"""Least rows of a block whose Gram matrix is added up: the sum itself is as large as the columns are many."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
 
@@ -131,7 +133,7 @@ class DenseRows:
 
     def _gram_pass(self, weight: FloatArray | None) -> FloatArray:
         total = np.zeros((self.n_columns, self.n_columns))
-        for rows, block in self._row_blocks():
+        for rows, block in self._row_blocks(GRAM_ROWS):
             total += weighted_gram(block, 1.0 if weight is None else weight[rows])
         return total / self.scale[:, None] / self.scale
 
@@ -159,9 +161,9 @@ class DenseRows:
         product = self.X @ scaled.T - scaled @ self.mean
         return np.asarray(self.root_weight**2 * (product**2).sum(axis=1))
 
-    def _row_blocks(self) -> Iterator[tuple[slice, FloatArray]]:
+    def _row_blocks(self, least: int = 1) -> Iterator[tuple[slice, FloatArray]]:
         """Φ diag(scale) in pieces of a few rows; dividing the sums by the scale afterwards is less work."""
-        step = max(1, BLOCK_BYTES // (8 * max(1, self.n_columns)))
+        step = max(least, BLOCK_BYTES // (8 * max(1, self.n_columns)))
         weighted = bool((self.root_weight != 1).any())
         for start in range(0, self.n_rows, step):
             rows = slice(start, start + step)
