@@ -19,6 +19,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 
 from sparsebayes import SparseLogisticRegression
 from sparsebayes.core.predictive import PROBABILITIES
@@ -570,3 +571,13 @@ def test_genes(name):
     model = make_pipeline(StandardScaler(), SparseLogisticRegression(min_gain=0, max_scale=0.5, tol=1e-3))
     assert cross_val_score(model, X, y, cv=StratifiedKFold(10, shuffle=True, random_state=0)).mean() > 0.85
     assert len(model.fit(X, y)[-1].active_) < 60
+
+
+def test_balanced_weights_are_those_of_scikit_learn(make_classes):
+    X, y = make_classes(90, 4, 2, offset=1.5)
+    weight = compute_class_weight("balanced", classes=np.array([0, 1]), y=y)
+    balanced = SparseLogisticRegression(min_gain=0, class_weight="balanced").fit(X, y)
+    by_hand = SparseLogisticRegression(min_gain=0, class_weight=dict(enumerate(weight))).fit(X, y)
+    plain = SparseLogisticRegression(min_gain=0).fit(X, y)
+    assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-8)
+    assert balanced.intercept_ < plain.intercept_ - 0.1
