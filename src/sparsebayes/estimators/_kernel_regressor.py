@@ -1,5 +1,6 @@
 """Regression on kernel columns: everything but which model is looked for."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +48,7 @@ class Target:
         return KernelProblem(rows, self.t, total, self.flat, price=0.0, a=0.0, b=none, c=0.0, d=0.0)
 
 
-class KernelRegressor(KernelMixin, GaussianRegressor):
+class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
     """A regressor on kernel columns; subclasses say which model is looked for (`_found`)."""
 
     gamma: str | float
@@ -70,9 +71,9 @@ class KernelRegressor(KernelMixin, GaussianRegressor):
         """The columns in the solver's units."""
         return book.rows.standardised(weight, centre=flat)
 
+    @abstractmethod
     def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
         """The model of one output."""
-        raise NotImplementedError
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
@@ -159,8 +160,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor):
         if self.far_variance == "augment":
             far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
         freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, problem.n)
-        rate = getattr(found.result, "rate", 0.0)
-        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=rate)
+        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.rate)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""

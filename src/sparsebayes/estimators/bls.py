@@ -1,5 +1,6 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -121,7 +122,7 @@ class BLSRegressor(KernelRegressor):
         rate = None if self.rate == "learn" else float(self.rate)
         result = bls.solve(problem, rate, noise=noise, **vars(self._settings()))
         excess = excess_variance(problem, result, book.own, book.raw_rows)
-        return Found(problem, result, np.arange(problem.n_columns), excess)
+        return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         super()._store(fits, gamma, single=single)

@@ -33,23 +33,30 @@ class Result:
     trace: Trace
 
 
-Find = Callable[[GaussianProblem, Lasso, Trace, Settings], Solution]
+Find = Callable[[GaussianProblem, Lasso | None, Trace, Settings], Solution]
 
 
 def _by_batch(
-    rule: ScaleRule, noise_rule: NoiseRule, problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings
+    rule: ScaleRule,
+    noise_rule: NoiseRule,
+    problem: GaussianProblem,
+    lasso: Lasso | None,
+    trace: Trace,
+    settings: Settings,
 ) -> Solution:
     start, w_step = batch.start(problem, Noise(NOISE_START)), problem.w_step(noise_rule)
     state, _ = batch.run(problem, start, w_step=w_step, rule=rule, trace=trace, **vars(settings))
     return Solution(state.active, state.alpha, state.carry.variance)
 
 
-def _by_reweighting(problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings) -> Solution:
+def _by_reweighting(problem: GaussianProblem, lasso: Lasso | None, trace: Trace, settings: Settings) -> Solution:
+    if lasso is None:
+        raise ValueError("solver='reweighted-l1' needs a lasso")
     state, _ = reweighted.run(problem, lasso=lasso, trace=trace, **vars(settings))
     return state.solution
 
 
-def _from_nothing(problem: GaussianProblem, lasso: Lasso, trace: Trace, settings: Settings) -> Solution:
+def _from_nothing(problem: GaussianProblem, lasso: Lasso | None, trace: Trace, settings: Settings) -> Solution:
     return empty(NOISE_START)
 
 
@@ -65,9 +72,9 @@ def solve(
     problem: GaussianProblem,
     solver: str,
     *,
-    lasso: Lasso,
     tol: float,
     max_iter: int,
+    lasso: Lasso | None = None,
     start: Solution | None = None,
     callback: Callback | None = None,
 ) -> Result:

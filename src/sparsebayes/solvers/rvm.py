@@ -76,7 +76,7 @@ def solve(
     columns = result.solution.active
     exact = replace(problem, rows=problem.rows.exact(columns), b=problem.b[columns])
     chosen = replace(result.solution, active=np.arange(len(columns)))
-    settled = ard.solve(exact, "sequential", lasso=_no_lasso, start=chosen, **vars(settings))
+    settled = ard.solve(exact, "sequential", start=chosen, **vars(settings))
     settled.trace.infos[:0] = result.trace.infos
     kept = replace(settled.solution, active=columns[settled.solution.active])
     excess = excess_variance(problem, replace(settled, solution=kept), own, raw_rows)
@@ -91,15 +91,11 @@ def maximum(problem: KernelProblem, solver: str, settings: Settings, start: Solu
     """
     if isinstance(problem.rows, DenseRows) and problem.n_columns <= WHOLE_GRAM:
         problem.rows.gram()
-    found = ard.solve(problem, solver, lasso=_no_lasso, start=start, **vars(settings))
+    found = ard.solve(problem, solver, start=start, **vars(settings))
     if solver == "sequential" or problem.total_price(len(found.solution.active)) == 0:
         return found
-    rival = ard.solve(problem, "sequential", lasso=_no_lasso, **vars(settings))
+    rival = ard.solve(problem, "sequential", **vars(settings))
     return max(found, rival, key=problem.priced)
-
-
-def _no_lasso(Phi: FloatArray, t: FloatArray, penalty: FloatArray, start: FloatArray) -> FloatArray:
-    raise NotImplementedError("no solver of this module asks for a lasso")
 
 
 class HeldOut(NamedTuple):
