@@ -49,7 +49,11 @@ CASES = {
     "kernel_regressor": KERNEL_REGRESSORS,
     "priced": [model for model in REGRESSORS if model.get_params().get("min_gain") == "auto"],
     "textbook": [model for model in REGRESSORS if model.get_params().get("min_gain") == 0],
-    "flat": [model for model in REGRESSORS if model.intercept_prior == "flat" and model.fit_intercept],
+    "flat": [
+        model
+        for model in REGRESSORS
+        if model.get_params().get("intercept_prior", "flat") == "flat" and model.fit_intercept
+    ],
     "default": DEFAULTS,
     "default_selector": [model for model in DEFAULTS if hasattr(model, "get_support")],
     "any_regressor": [model for model in DEFAULTS if is_regressor(model)],

@@ -43,3 +43,11 @@ def test_the_ten_lines_of_the_readme_find_the_ten_features():
     namespace = {}
     exec(code, namespace)
     np.testing.assert_array_equal(namespace["model"].active_, np.arange(10))
+
+
+def test_a_model_goes_to_a_file_and_to_onnx_as_documented(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for code in python_blocks("docs/saving.md"):
+        exec(code, namespace)
+    assert {path.name for path in tmp_path.iterdir()} == {"model.skops", "model.onnx"}

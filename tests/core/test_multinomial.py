@@ -11,6 +11,7 @@ from sparsebayes.core.multinomial import (
     Design,
     averaged_probabilities,
     even_normal,
+    lower_roots,
     softmax_probabilities,
 )
 from sparsebayes.core.predictive import quadrature
@@ -139,6 +140,23 @@ def test_without_variance_or_with_a_common_shift_the_average_is_plug_in(latents)
     common = np.ones((10, 4, 4)) * 9.0  # η moves by the same in all classes: the softmax does not see it
     for covariance in (np.zeros((10, 4, 4)), common):
         np.testing.assert_allclose(averaged_probabilities(mean, covariance), softmax_probabilities(mean), atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 4])
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_lower_roots_of_semi_definite_matrices(rank, size, rng):
+    factor = size * rng.standard_normal((200, 4, rank)) * [[1], [1e3], [1], [0]]
+    A = factor @ factor.transpose(0, 2, 1)
+    L = lower_roots(A)
+    assert (np.triu(L, 1) == 0).all()
+    # Rounding, times how much the first columns magnify it where they are nearly parallel.
+    np.testing.assert_allclose(L @ L.transpose(0, 2, 1), A, rtol=0, atol=1e-12 * (1e3 * size) ** 2 * 10)
+
+
+def test_a_variance_that_is_rounding_is_left_out():
+    """Its covariances are rounding too, and would be magnified by division with its root."""
+    A = np.array([[[1e-28, 1e-11, 0], [1e-11, 1e6, 1e6], [0, 1e6, 1e6]]])
+    np.testing.assert_allclose(lower_roots(A), [[[0, 0, 0], [0, 1e3, 0], [0, 1e3, 0]]], atol=1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 3, 9])

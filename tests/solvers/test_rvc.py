@@ -12,9 +12,10 @@ from scipy.stats import multivariate_normal
 
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
-from sparsebayes.solvers import linearised, rvc, slr
+from sparsebayes.solvers import compiled, linearised, rvc, settling, slr
 from sparsebayes.solvers.bernoulli import BernoulliProblem, Contact, Mode
 from sparsebayes.solvers.loop import Settings, Trace
+from sparsebayes.solvers.settling import CompiledSettler, Settler, settler
 
 TOL = 1e-6
 EXACTLY = Settings(TOL, 1000)
@@ -34,6 +35,14 @@ def problem_of(Phi, t, *, flat=False, weight=None, least_alpha=1e-6, a=0.0, b=0.
     weight = np.ones(len(t)) if weight is None else weight
     rows = DenseRows.of(Phi).standardised(weight, centre=flat).unweighted()
     return BernoulliProblem(rows, t, weight, flat, 0.0, a, np.full(Phi.shape[1], b), least_alpha)
+
+
+@pytest.fixture(params=[Settler, CompiledSettler])
+def form(request):
+    """Either form of what settles a model."""
+    if request.param is CompiledSettler and compiled.Settler is None:
+        pytest.skip("the compiled module is not there, or switched off")
+    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +135,7 @@ def test_no_worse_than_the_original(name, program, log_data, recorded):
 
 
 @pytest.mark.parametrize(("name", "program"), REFERENCES)
-def test_settles_where_the_original_does(name, program, log_data, recorded):
+def test_settles_where_the_original_does(name, program, form, log_data, recorded):
     """From the neighbourhood the same fixed point; the original's weights are good to 1e-6 of the largest or so."""
     X, t = log_data(name)
     expected = recorded(name, program)["results"]
@@ -135,7 +144,8 @@ def test_settles_where_the_original_does(name, program, log_data, recorded):
     scale = problem.rows.scale[active]
     alpha = np.array(expected["alpha_original_scale"]) / scale**2 * np.geomspace(0.8, 1.25, len(active))
     start = rvc.Model(active, alpha, Mode(np.array(expected["w"]) * scale))
-    model, view, _ = rvc.Search(problem, TOL).settle(start, 1e-9)
+    settler = form(problem)
+    model, view, _ = settler.settle(start, settler.formed(active), 1e-9)
     assert_array_equal(model.active, active)
     assert_allclose(model.evidence, expected["logML_final"], atol=1e-6)
     assert_allclose(view.mean / scale, expected["w"], atol=2e-5 * np.abs(expected["w"]).max())
@@ -167,23 +177,23 @@ def test_newton_step_in_log_precisions(rng):
             for e in eye
         ]
     )  # fmt: skip
-    assert (np.linalg.eigvalsh(-curvature) > rvc.LEAST_CURVATURE).all()
+    assert (np.linalg.eigvalsh(-curvature) > settling.LEAST_CURVATURE).all()
     Sigma = np.linalg.inv(np.diag(np.exp(x)) + Phi.T @ (b[:, None] * Phi))
-    step = rvc.newton_scales(Sigma @ Phi.T @ (b * target), Sigma, np.exp(x), a, rate)
+    step = settling.newton_scales(Sigma @ Phi.T @ (b * target), Sigma, np.exp(x), a, rate)
     # Second differences at h = 1e-3 have rounding errors of 1e-14 × |value| / h² ≈ 1e-7.
     assert_allclose(step, np.linalg.solve(-curvature, slope), rtol=1e-4)
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
-def test_factors_by_dense_inverse(setting, inference):
+def test_factors_by_dense_inverse(setting, inference, form):
     problem = setting
-    search = rvc.Search(problem, TOL)
+    settler = form(problem)
     active, alpha = np.array([4, 17, 30]), np.array([0.3, 2.0, 0.7])
     carry = Mode(np.array([1.0, -0.5, 0.3]), 0.2 * problem.flat_intercept)
     if inference == "variational":
         carry = Contact(np.linspace(0.1, 3.0, len(problem.t)))
-    view = search.view(search.formed(active), rvc.Model(active, alpha, carry))
-    found = search.factors(view, problem.rows)
+    view = settler.view(settler.formed(active), rvc.Model(active, alpha, carry))
+    found = settler.factors(view, problem.rows)
     b, h = view.sites.precision, view.sites.shift
     outside = np.setdiff1d(np.arange(problem.rows.n_columns), active)
     expected = np.array([factors_by_hand(problem, b, h, active, alpha, j) for j in outside])
@@ -218,8 +228,9 @@ def test_certificate_by_dense_inverse(setting, inference):
     for j in np.setdiff1d(np.flatnonzero(worth > 2 * TOL), active):
         s, q = factors_by_hand(problem, sites.precision, sites.shift, active, alpha, j)
         grown = rvc.Model(np.append(active, j), np.append(alpha, s**2 / (q**2 - s)), carry.grow())
-        search = rvc.Search(problem, TOL)
-        there = search.settle(search.settle(grown, rvc.LOOSE).model, TOL)
+        form = settler(problem)
+        loose = form.settle(grown, form.formed(grown.active), rvc.LOOSE)
+        there = form.settle(loose.model, loose.view.Phi, TOL)
         assert there.model.evidence <= result.log_evidence + 2 * TOL
 
 
@@ -309,12 +320,12 @@ def test_copies_do_not_enter_together(mixtures):
     assert len(set(result.active % len(t))) == len(result.active)
     assert_allclose(result.log_evidence, once.log_evidence, rtol=1e-9)
     # A basis whose precision is still far too large would gain by its copy as much as by itself.
-    search, j = rvc.Search(problem, TOL), int(once.active[0])
+    form, j = settler(problem), int(once.active[0])
     model = rvc.Model(np.array([j]), np.array([1e3]), Mode(np.zeros(1)))
-    now = rvc.Settled(model, search.view(search.formed(model.active), model), False)
-    found = search.factors(now.view, problem.rows)
-    state = rvc.State(now, now, found.S, rvc.Pool(np.arange(120), problem.rows, 0.0))
-    _, brings = search.additions(state, np.arange(120), found)
+    now = rvc.Settled(model, form.view(form.formed(model.active), model), False)
+    found = form.factors(now.view, problem.rows)
+    state = rvc.State(now, now, found, rvc.Pool(np.arange(120), problem.rows, 0.0))
+    _, brings = rvc.Search(problem, TOL).additions(state, np.arange(120), found)
     assert found.Q[j + 60] ** 2 > 2 * found.S[j + 60]
     assert brings[j] == brings[j + 60] == 0
 

@@ -13,15 +13,8 @@ from sparsebayes.solvers.ard import solve
 from sparsebayes.solvers.bernoulli import BernoulliProblem
 from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import GaussianProblem, Solution
-from sparsebayes.solvers.width import (
-    Fit,
-    choice_price,
-    climb,
-    distance_bounds,
-    gaussian_evidence,
-    laplace_evidence,
-    maximise_width,
-)
+from sparsebayes.solvers.climb import gaussian_evidence, laplace_evidence
+from sparsebayes.solvers.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
 
 
 def central(f, x, h=1e-2):
@@ -167,7 +160,7 @@ def search_width(X, y, kernel=rbf, slope=rbf_slope, **options):
         return seen[-1][1]
 
     def climb_from(gamma, fit):
-        return climb(evidence, kernel, slope, X, X[fit.active], gamma, fit.scales, bounds)
+        return climb_width(evidence, kernel, slope, X, X[fit.active], gamma, fit.scales, bounds)
 
     gamma, fit = maximise_width(fit_at, climb_from, **{"gamma": 1 / X.var(), "bounds": bounds, **options})
     return gamma, fit, seen, make
@@ -178,12 +171,12 @@ def test_the_climb_goes_up_and_ends_where_there_is_no_slope(sinc):
     make = regression_at(rbf, X, y, np.ones(80))
     evidence, fit = gaussian_evidence(make(1.0)), fit_regression(make, 0.2, None)
     Z = X[fit.active]
-    gamma, scales = climb(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (1e-3, 10.0))
+    gamma, scales = climb_width(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (1e-3, 10.0))
     end = evidence(rbf(X, Z, gamma=gamma), scales)
     assert end.value > fit.objective + 0.1
     assert abs(gamma * (end.design * rbf_slope(X, Z, gamma=gamma)).sum()) < 0.05
     # it ends where the slope is small, by which way it came is seen in the digits after that
-    assert climb(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (0.15, 0.3))[0] in (
+    assert climb_width(evidence, rbf, rbf_slope, X, Z, 0.2, fit.scales, (0.15, 0.3))[0] in (
         0.15,
         pytest.approx(gamma, rel=1e-3),
     )
@@ -284,7 +277,7 @@ def test_two_classes_find_a_width_too():
     evidence = laplace_evidence(BernoulliProblem(DenseRows.of(X), t, np.ones(60), True, 0.0, 0.0, np.zeros(2)))
 
     def climb_from(gamma, fit):
-        return climb(evidence, rbf, rbf_slope, X, X[fit.active], gamma, fit.scales, bounds)
+        return climb_width(evidence, rbf, rbf_slope, X, X[fit.active], gamma, fit.scales, bounds)
 
     gamma, fit = maximise_width(fit_at, climb_from, gamma=1 / X.var() / 2, bounds=bounds)
     grid = [fit_at(value, None).score for value in np.geomspace(*bounds, 6)]

@@ -26,14 +26,19 @@ def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     The distance is expanded into one matrix product; both sets are first moved to the centre of Z, because the
     expansion loses digits with the squared distance from the origin.
     """
-    return np.asarray(np.exp(-gamma * _squared_distance(X, Z)))
+    exponent = squared_distance(X, Z)
+    exponent *= -gamma
+    return np.exp(exponent, out=exponent)
 
 
-def _squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
+def squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
+    """‖x - z‖² of all pairs of rows, by one matrix product."""
     centre = Z.mean(axis=0) if len(Z) else 0.0
     X, Z = X - centre, Z - centre
-    squared = (X**2).sum(axis=1)[:, None] - 2 * (X @ Z.T) + (Z**2).sum(axis=1)
-    return np.asarray(np.maximum(squared, 0.0))
+    squared = X @ (-2 * Z.T)  # and all else in its place: to take fresh memory for each sum would take longer
+    squared += (X**2).sum(axis=1)[:, None]
+    squared += (Z**2).sum(axis=1)
+    return np.maximum(squared, 0.0, out=squared)
 
 
 def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
@@ -65,7 +70,7 @@ def polynomial_slope(
 
 def rbf_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     """∂k/∂γ = -‖x - z‖² k(x, z)."""
-    squared = _squared_distance(X, Z)
+    squared = squared_distance(X, Z)
     return np.asarray(-squared * np.exp(-gamma * squared))
 
 

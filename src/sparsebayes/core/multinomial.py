@@ -21,8 +21,10 @@ from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
-NODES = 1024
+NODES = 2048
 """Pairs of points in the average over the posterior of η."""
+PIVOT = 1e-14
+"""Share of the largest variance below which a variance is no more than rounding."""
 CHUNK = 2**21
 """Numbers that the average holds at a time."""
 
@@ -253,8 +255,7 @@ def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArr
     if C == 2:
         p = quadrature(mean[:, 1] - mean[:, 0], np.maximum(2 * seen[:, 0, 0], 0.0))
         return np.column_stack([1 - p, p])
-    value, vector = np.linalg.eigh(seen)
-    root = U.T @ (vector * np.sqrt(np.maximum(value, 0.0))[:, None, :])  # η - mean = root z
+    root = U.T @ lower_roots(seen)  # η - mean = root z
     nodes = even_normal(NODES, C - 1).T
     result = np.empty((n, C))
     step = max(1, CHUNK // (2 * C * NODES))
@@ -266,6 +267,19 @@ def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArr
             half = 0.5 * softmax_probabilities(eta).mean(axis=1)
             result[rows] = half if sign < 0 else result[rows] + half
     return np.asarray(result / result.sum(axis=1, keepdims=True))
+
+
+def lower_roots(A: FloatArray) -> FloatArray:
+    """L, lower triangular, with L Lᵀ = A for each of n positive semi-definite matrices (n×d×d).
+
+    Not the eigenvectors: their signs are the library's choice, and the average above would depend on it.
+    """
+    L = np.zeros_like(A)
+    rounding = PIVOT * np.diagonal(A, axis1=1, axis2=2).max(axis=1, keepdims=True)
+    for j in range(A.shape[1]):
+        column = A[:, j:, j] - (L[:, j:, :j] @ L[:, j, :j, None])[:, :, 0]
+        L[:, j:, j] = column / np.sqrt(np.where(column[:, :1] > rounding, column[:, :1], np.inf))
+    return L
 
 
 def even_normal(n: int, d: int) -> FloatArray:

@@ -78,7 +78,7 @@ def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatAr
     """M×M shape, from ΦᵀBΦ and Φᵀh. Dividing by √α on both sides keeps the factor safe for α over many decades."""
     scale = 1 / np.sqrt(alpha)
     inner = scale[:, None] * gram * scale
-    inner[np.diag_indices_from(inner)] += 1.0
+    inner.flat[:: len(inner) + 1] += 1.0
     factor = factorise(inner)
     root = factor.inverse_root() * scale
     var = (root**2).sum(axis=0)
@@ -97,7 +97,7 @@ def _by_rows(
     variance = 1 / alpha
     prior = rows.outer(variance)
     inner = half[:, None] * prior * half
-    inner[np.diag_indices_from(inner)] += 1.0
+    inner.flat[:: len(inner) + 1] += 1.0
     factor = factorise(inner)
     # Σ Φᵀ h = A⁻¹ Φᵀ (h - √B C'⁻¹ √B Φ A⁻¹ Φᵀ h), the push-through identity without 1/b.
     residual = shift - half * factor.solve(half * (prior @ shift))

@@ -53,6 +53,16 @@ def jaakkola(t: FloatArray, xi: FloatArray, weight: FloatArray | Scalar = 1.0) -
     return Sites(weight * 2 * lam, weight * (t - 0.5), weight * const)
 
 
+def truncation(w: FloatArray, steepness: Scalar) -> Sites:
+    """Second-order expansion at w of log 2σ(c w), which turns a Gaussian prior into a smoothly truncated one.
+
+    One site per weight rather than per row. σ(c w) + σ(-c w) = 1, so that the factor 2 is the exact normaliser of a
+    zero-mean Gaussian times σ(c w), at any steepness c. The slope is c(1 - σ(c w)), the curvature c²σ(c w)(1 - σ(c w)).
+    """
+    sites = laplace(np.ones_like(w), steepness * w)
+    return Sites(steepness**2 * sites.precision, steepness * sites.shift, sites.const + np.log(2))
+
+
 def _expansion(
     t: FloatArray,
     eta: FloatArray,

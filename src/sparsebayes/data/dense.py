@@ -80,8 +80,14 @@ class DenseRows:
         """Each row multiplied by a factor."""
         return DenseRows(self.X, self.mean, self.scale, self.root_weight * root_weight)
 
-    def column_square(self) -> FloatArray:
-        """diag(ΦᵀΦ); of a narrow design from the whole Gram matrix, which takes hardly longer and is needed anyway."""
+    def column_square(self, weight: FloatArray | None = None) -> FloatArray:
+        """diag(Φᵀ diag(weight) Φ).
+
+        Without weights, of a narrow design it comes from the whole Gram matrix, which takes hardly longer and is needed
+        anyway; otherwise it takes one pass over X, and what centring leaves no digits of is formed.
+        """
+        if weight is not None:
+            return self._weighted_square(weight * self.root_weight**2)
         if self._square:
             return self._square[0]
         if self._gram or self.n_columns <= min(NARROW, self.n_rows):
@@ -90,6 +96,13 @@ class DenseRows:
         for _, block in self._row_blocks():
             total += np.einsum("ij,ij->j", block, block)
         return total / self.scale**2
+
+    def _weighted_square(self, weight: FloatArray) -> FloatArray:
+        raw = np.einsum("n,nm,nm->m", weight, self.X, self.X)
+        square = raw + self.mean * (self.mean * weight.sum() - 2 * (weight @ self.X)) if self.mean.any() else raw
+        lost = np.flatnonzero(square < 1e-6 * raw)
+        square[lost] = weight @ (self.X[:, lost] - self.mean[lost]) ** 2
+        return np.asarray(square / self.scale**2)
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""

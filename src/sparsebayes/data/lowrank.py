@@ -123,8 +123,10 @@ class LowRankRows:
         """Rows of the chosen columns only, formed from true kernel columns: a model on them is exact."""
         return DenseRows.of(np.ascontiguousarray(self.columns(which)))
 
-    def column_square(self) -> FloatArray:
-        """diag(ΦᵀΦ)."""
+    def column_square(self, weight: FloatArray | None = None) -> FloatArray:
+        """diag(Φᵀ diag(weight) Φ)."""
+        if weight is not None:
+            return self.weighted(np.sqrt(weight)).column_square()
         core = self._inner()
         square = np.empty(self.n_columns)
         for rows in self._blocks():

@@ -2,7 +2,9 @@
 
 from sparsebayes.estimators.ard import ARDRegressor
 from sparsebayes.estimators.bls import BLSRegressor
+from sparsebayes.estimators.drvm import DRVMRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
+from sparsebayes.estimators.pcvm import PCVMClassifier
 from sparsebayes.estimators.rvc import RVMClassifier
 from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
@@ -10,6 +12,8 @@ from sparsebayes.estimators.vb import VBLogisticRegression
 ESTIMATORS = (
     ARDRegressor,
     BLSRegressor,
+    DRVMRegressor,
+    PCVMClassifier,
     RVMClassifier,
     RVMRegressor,
     SparseLogisticRegression,

@@ -17,6 +17,7 @@ from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._base import SupportMixin
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
+from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.solvers.bernoulli import BernoulliProblem
 from sparsebayes.solvers.slr import Result
 
@@ -47,7 +48,7 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
     )
 
 
-class GaussianClassifier(ClassifierMixin, BaseEstimator):
+class GaussianClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):
     """A classifier with a Gaussian posterior per class; two classes need one.
 
     Subclasses give `_fit_binary`, which takes whatever stands for the inputs, and the parameters `proba`,

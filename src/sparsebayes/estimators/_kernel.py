@@ -18,7 +18,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.solvers.width import Evidence, Fit, choice_price, climb, distance_bounds, maximise_width
+from sparsebayes.solvers.climb import Evidence
+from sparsebayes.solvers.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -180,7 +181,7 @@ def gamma_of_evidence(
     def climb_from(gamma: float, fit: Fit[Any]) -> tuple[float, FloatArray]:
         if evidence is None or centres is None or not len(fit.active):
             return gamma, fit.scales
-        return climb(evidence, kernel, slope, book.X, centres[fit.active], gamma, fit.scales, bounds)
+        return climb_width(evidence, kernel, slope, book.X, centres[fit.active], gamma, fit.scales, bounds)
 
     start = float(np.clip(first_gamma("scale", book.X, weight), *bounds))
     return maximise_width(

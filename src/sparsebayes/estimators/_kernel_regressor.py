@@ -25,16 +25,18 @@ from sparsebayes.estimators._kernel import (
 )
 from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.solvers.climb import gaussian_evidence
 from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.rvm import Found, KernelProblem, maximum
-from sparsebayes.solvers.width import Fit, gaussian_evidence
+from sparsebayes.solvers.width import Fit
 
 
 @dataclass(frozen=True)
 class Target:
     """An output in standard units, and how it came there: y = centre + unit t."""
 
+    y: FloatArray
     t: FloatArray
     weight: FloatArray
     centre: float
@@ -118,7 +120,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
         constant = unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max()
         t = np.sqrt(weight) * (y - centre if flat else y) / (1.0 if constant else unit)
-        return Target(t, weight, centre, unit, flat, bool(constant))
+        return Target(y, t, weight, centre, unit, flat, bool(constant))
 
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
@@ -148,18 +150,20 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
         return gamma_of_evidence(self, book, weight, fit_at, evidence)
 
     def _fit_output(self, book: Dictionary, target: Target, start: Solution | None) -> KernelFit:
-        """Fit one output, and bring what was found back to the data's units."""
-        n_columns, unit = len(book.indices), target.unit
+        """Fit one output."""
         if target.constant:
-            empty = constant_fit(target.centre, self.fit_intercept, n_columns, 0.0)
+            empty = constant_fit(target.centre, self.fit_intercept, len(book.indices), 0.0)
             return book.kernel_fit(empty, np.arange(book.rows.n_columns))
-        problem = target.problem(book.rows)
-        found = self._found(problem, target, book, start)
+        return self._in_user_units(book, target, self._found(target.problem(book.rows), target, book, start))
+
+    def _in_user_units(self, book: Dictionary, target: Target, found: Found) -> KernelFit:
+        """What was found, in the data's units."""
+        n_columns, unit = len(book.indices), target.unit
         units = Units(target.centre, unit, found.problem.rows.scale / unit)
         fit, excess, far = units.fit(found.problem, found.result, n_columns), found.excess * unit**2, None
         if self.far_variance == "augment":
             far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
-        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, problem.n)
+        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, found.problem.n)
         return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.rate)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:

@@ -11,11 +11,12 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.solvers.loop import warn_not_converged
 from sparsebayes.solvers.problem import NOISE_FLOOR
 
 
-class GaussianRegressor(RegressorMixin, BaseEstimator):
+class GaussianRegressor(NotebookMixin, RegressorMixin, BaseEstimator):
     """A regressor with a Gaussian posterior and noise for each output; `fit` sets `_fits` and `_single` (1-D y)."""
 
     _fits: list[Any]

@@ -9,14 +9,33 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
-from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
+from sparsebayes.estimators._kernel_regressor import Target
+from sparsebayes.estimators._weighted_regressor import WeightedRegressor
 from sparsebayes.solvers import bls
+from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import NOISE_START, Solution
 from sparsebayes.solvers.rvm import Found, KernelProblem, excess_variance
 
 
-class BLSRegressor(KernelRegressor):
+def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
+    """Columns that keep the kernel's own scale: λ means the same for all of them."""
+    standard = book.rows.standardised(weight, centre=flat)
+    assert isinstance(standard, DenseRows)
+    return replace(standard, scale=np.where(np.isinf(standard.scale), np.inf, 1.0))
+
+
+def found_by_bls(
+    problem: KernelProblem, rate: float | None, noise: float | None, settings: Settings, book: Dictionary
+) -> Found:
+    """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
+    result = bls.solve(problem, rate, noise=noise, **vars(settings))
+    excess = excess_variance(problem, result, book.own, book.raw_rows)
+    return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
+
+
+class BLSRegressor(WeightedRegressor):
     """Noise-robust sparse Bayesian regression: few kernel functions, under a Laplace prior scaled by the noise.
 
     Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
@@ -33,6 +52,11 @@ class BLSRegressor(KernelRegressor):
         Variance of the noise that the search assumes: a tenth of the variance of y; found with the model; or known.
         Rate and noise pull each other up when both are learned from few rows, and the model underfits. What the rows
         vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
+    feature_weights : bool, default=False
+        Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
+        `gamma` does not matter.
+    min_gain, init, n_restarts
+        Of the feature weights, as in `DRVMRegressor`.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     far_variance : {"none", "augment"}, default="none"
@@ -48,6 +72,8 @@ class BLSRegressor(KernelRegressor):
     ----------
     rate_ : float or ndarray of shape (n_outputs,)
         λ that was used.
+    feature_weights_, feature_relevance_, restart_scores_
+        With `feature_weights`, as in `DRVMRegressor`.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
         As in `RVMRegressor`.
     noise_variance_, excess_variance_, gamma_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
@@ -70,6 +96,8 @@ class BLSRegressor(KernelRegressor):
         **KERNEL_CONSTRAINTS,
         "rate": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
         "noise_variance": [StrOptions({"fixed", "learn"}), Interval(Real, 0, None, closed="neither")],
+        "feature_weights": ["boolean"],
+        **{name: WEIGHT_CONSTRAINTS[name] for name in ("min_gain", "init", "n_restarts")},
         "fit_intercept": ["boolean"],
         "far_variance": [StrOptions({"none", "augment"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -86,6 +114,10 @@ class BLSRegressor(KernelRegressor):
         coef0: float = 1.0,
         rate: str | float = "learn",
         noise_variance: str | float = "fixed",
+        feature_weights: bool = False,
+        min_gain: str | float = "auto",
+        init: Any = "auto",
+        n_restarts: int = 3,
         candidates: Any = None,
         fit_intercept: bool = True,
         far_variance: str = "none",
@@ -100,6 +132,10 @@ class BLSRegressor(KernelRegressor):
         self.coef0 = coef0
         self.rate = rate
         self.noise_variance = noise_variance
+        self.feature_weights = feature_weights
+        self.min_gain = min_gain
+        self.init = init
+        self.n_restarts = n_restarts
         self.candidates = candidates
         self.fit_intercept = fit_intercept
         self.far_variance = far_variance
@@ -108,21 +144,19 @@ class BLSRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def _weighs(self) -> bool:
+        return self.feature_weights
+
     def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-        # λ means the same for all columns, so they keep the kernel's own scale.
-        standard = book.rows.standardised(weight, centre=flat)
-        scale = np.where(np.isinf(standard.scale), np.inf, 1.0)
-        assert isinstance(standard, DenseRows)
-        return DenseRows(standard.X, standard.mean, scale, standard.root_weight)
+        return own_scale(book, weight, flat)
 
     def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
         held = {"learn": None, "fixed": NOISE_START}
         given = self.noise_variance
         noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
         rate = None if self.rate == "learn" else float(self.rate)
-        result = bls.solve(problem, rate, noise=noise, **vars(self._settings()))
-        excess = excess_variance(problem, result, book.own, book.raw_rows)
-        return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
+        return found_by_bls(problem, rate, noise, self._settings(), book)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         super()._store(fits, gamma, single=single)

@@ -31,8 +31,9 @@ from sparsebayes.estimators._kernel import (
 from sparsebayes.solvers import rvc, slr, softmax
 from sparsebayes.solvers.ard import FIND_STEPS
 from sparsebayes.solvers.bernoulli import BernoulliProblem
+from sparsebayes.solvers.climb import laplace_evidence
 from sparsebayes.solvers.loop import Settings, Trace, warn_not_converged
-from sparsebayes.solvers.width import Fit, laplace_evidence
+from sparsebayes.solvers.width import Fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""

@@ -1,21 +1,23 @@
-"""The compiled twin of the sequential search: there when a compiler was, and unless SPARSEBAYES_COMPILED is 0."""
+"""The compiled twins of the searches: there when a compiler was, and unless SPARSEBAYES_COMPILED is 0."""
 
 import os
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsebayes.solvers import _sequential
+    from sparsebayes.solvers import _bernoulli, _sequential
 
 
-def _load() -> "type[_sequential.Search] | None":
+def _load(module: str, name: str) -> Any:
     if os.environ.get("SPARSEBAYES_COMPILED") == "0":
         return None
     try:
-        from sparsebayes.solvers import _sequential
+        return getattr(import_module(f"sparsebayes.solvers.{module}"), name)
     except ImportError:
         return None
-    return _sequential.Search
 
 
-Search = _load()
-"""One step of the search a call; None where the NumPy form has to serve."""
+Search: "type[_sequential.Search] | None" = _load("_sequential", "Search")
+"""One step of the sequential search a call; None where the NumPy form has to serve."""
+Settler: "type[_bernoulli.Settler] | None" = _load("_bernoulli", "Settler")
+"""Settles two-class models and looks at candidates; None where the NumPy form has to serve."""

@@ -32,6 +32,9 @@ SPENT = 1e-10
 class KernelProblem(GaussianProblem):
     """A regression on kernel columns: vectors are free up to half of the rows, and dear beyond."""
 
+    least: float = 0.0
+    """Nats that every vector must bring; what brings nothing stays otherwise, because nothing is gained by deletion."""
+
     def total_price(self, n_kept: int) -> float:
         """Nats asked of a model with so many vectors: (2k - n)²/(n - k) from half of the rows on, 0 below.
 
@@ -39,7 +42,7 @@ class KernelProblem(GaussianProblem):
         half of the rows would be left to say what the noise is.
         """
         over = max(2 * n_kept - self.n, 0.0)
-        return over**2 / max(self.n - n_kept, 1.0)
+        return self.least * n_kept + over**2 / max(self.n - n_kept, 1.0)
 
     def priced(self, result: ard.Result) -> float:
         """Log evidence less the price."""

@@ -1,28 +1,20 @@
 """The kernel width γ of largest log evidence: starts on a grid, then gradient and search in turns. No cross-validation.
 
 For given kept centres Z the log evidence is a smooth function of γ and the scales (log α, log σ²), and its gradient
-costs no more than the evidence: `gaussian_evidence` and `laplace_evidence` hand out the slope with respect to the
-design Φ, which a kernel's own ∂k/∂γ (core/kernels.py, SLOPES) turns into one with respect to γ. Which centres are worth
-keeping changes with γ; so `maximise_width` alternates between a search at fixed γ and a climb at fixed centres.
+costs no more than the evidence (solvers/climb.py; ∂k/∂γ is in core/kernels.py, SLOPES). Which centres are worth keeping
+changes with γ; so `maximise_width` alternates between a search at fixed γ and a climb at fixed centres.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from sparsebayes.core.evidence import log_evidence, worth_at
-from sparsebayes.core.linalg import factorise
-from sparsebayes.core.posterior import posterior_from_gram
-from sparsebayes.core.sites import bernoulli_log_likelihood
-from sparsebayes.core.special import sigmoid
+from sparsebayes.core.evidence import worth_at
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
+from sparsebayes.solvers.climb import Evidence, climb
 
 Model = TypeVar("Model")
 Kernel = Callable[..., FloatArray]
@@ -63,74 +55,7 @@ class Fit(Generic[Model]):
         return self.objective - self.price * len(self.active)
 
 
-class Slopes(NamedTuple):
-    """The log evidence of a design and its scales, and its derivatives with respect to both."""
-
-    value: float
-    design: FloatArray
-    scales: FloatArray
-
-
-Evidence = Callable[[FloatArray, FloatArray], Slopes]
-"""(kernel columns K (N×M) of the kept centres, scales as in `Fit`) → value and slopes."""
-
-
-def gaussian_evidence(problem: GaussianProblem) -> Evidence:
-    """Log evidence of a regression on other columns than the problem's own; target, weights, intercept are kept."""
-    root_weight, t = problem.rows.root_weight[:, None], problem.t
-    share = root_weight[:, 0] ** 2 / problem.n_weighted if problem.flat_intercept else np.zeros(len(t))
-
-    def at(K: FloatArray, scales: FloatArray) -> Slopes:
-        alpha, noise = np.exp(scales[:-1]), float(np.exp(scales[-1]))
-        Phi = root_weight * (K - share @ K)
-        posterior = posterior_from_gram(Phi.T @ Phi / noise, Phi.T @ t / noise, alpha)
-        residual = t - Phi @ posterior.mean
-        energy = float(residual @ residual) + problem.rest
-        value = log_evidence(problem.fit(energy, noise), posterior.mean, alpha, posterior.logdet)
-        # C = σ²I + ΦA⁻¹Φᵀ: ∂/∂Φ = (C⁻¹ttᵀC⁻¹ - C⁻¹)ΦA⁻¹ = β[(t - Φμ)μᵀ - ΦΣ].
-        slope = (np.outer(residual, posterior.mean) - Phi @ posterior.covariance()) / noise
-        slope *= root_weight
-        slope -= np.outer(share, slope.sum(axis=0))
-        by_alpha = 0.5 * (posterior.gamma - alpha * posterior.mean**2)
-        by_noise = 0.5 * (energy / noise - problem.n + posterior.gamma.sum())
-        return Slopes(value, slope, np.append(by_alpha, by_noise))
-
-    return at
-
-
-def laplace_evidence(problem: BernoulliProblem) -> Evidence:
-    """Laplace's log evidence of two classes on other columns than the problem's own.
-
-    At the mode the penalised likelihood has no slope, but the curvature B there has: it moves with the mode. With
-    c = -½ diag(Φ H⁻¹ Φᵀ) ∂b/∂η and z = H⁻¹Φᵀc, where the column of ones of a flat intercept counts as part of Φ,
-    ∂/∂Φ = (g + c - BΦz) wᵀ + g zᵀ - BΦH⁻¹ and ∂/∂log α = ½(1 - α(w² + Σ_mm)) - α w z, with g = t - σ(η).
-    """
-    t, weight, flat = problem.t, problem.weight, int(problem.flat_intercept)
-
-    def at(K: FloatArray, scales: FloatArray) -> Slopes:
-        alpha = np.exp(scales)
-        rows = DenseRows.of(K)
-        mode = problem.find_mode(rows, alpha, problem.base_mode(len(alpha)))
-        eta = mode.eta(rows)
-        b = weight * sigmoid(eta) * sigmoid(-eta)
-        g = weight * (t * sigmoid(-eta) - (1 - t) * sigmoid(eta))
-        Phi = np.column_stack([np.ones((len(K), flat)), K])
-        precision, w = np.append(np.zeros(flat), alpha), np.append(np.full(flat, mode.intercept), mode.w)
-        factor = factorise(Phi.T @ (b[:, None] * Phi) + np.diag(precision))
-        PhiH = factor.solve(Phi.T).T
-        fit = float(weight @ bernoulli_log_likelihood(t, eta)) - 0.5 * float(precision @ w**2)
-        value = fit + 0.5 * float(scales.sum()) - 0.5 * factor.logdet + 0.5 * flat * float(np.log(2 * np.pi))
-        c = -0.5 * np.einsum("ij,ij->i", PhiH, Phi) * b * (sigmoid(-eta) - sigmoid(eta))
-        z = PhiH.T @ c
-        slope = np.outer(g + c - b * (Phi @ z), w) + np.outer(g, z) - b[:, None] * PhiH
-        var = np.einsum("ij,ij->j", factor.inverse_root(), factor.inverse_root())
-        by_alpha = 0.5 * (1 - precision * (w**2 + var)) - precision * w * z
-        return Slopes(value, slope[:, flat:], by_alpha[flat:])
-
-    return at
-
-
-def climb(
+def climb_width(
     evidence: Evidence,
     kernel: Kernel,
     slope: Kernel,
@@ -140,21 +65,15 @@ def climb(
     scales: FloatArray,
     bounds: tuple[float, float],
 ) -> tuple[float, FloatArray]:
-    """γ and scales of largest evidence on fixed centres Z, by L-BFGS from those given; γ stays within bounds."""
+    """γ and scales of largest evidence on fixed centres Z, from those given; γ stays within bounds."""
 
-    def cost(at: FloatArray) -> tuple[float, FloatArray]:
+    def design(at: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
         gamma = float(np.exp(at[0]))
-        found = evidence(kernel(X, Z, gamma=gamma), at[1:])
-        by_gamma = gamma * np.vdot(found.design, slope(X, Z, gamma=gamma))
-        return -found.value, -np.append(by_gamma, found.scales)
+        return kernel(X, Z, gamma=gamma), lambda by: np.array([gamma * np.vdot(by, slope(X, Z, gamma=gamma))])
 
-    # A scale may go far (a weight that is not wanted any more), but not out of the range of numbers.
-    limits = [tuple(np.log(bounds)), *((value - 15, value + 15) for value in scales)]
-    if len(scales) > len(Z):  # with a noise variance
-        limits[-1] = (np.log(NOISE_FLOOR), max(0.0, float(scales[-1])) + 1)
-    start = np.append(np.log(gamma), scales)
-    end = minimize(cost, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": 200}).x
-    return float(np.clip(np.exp(end[0]), *bounds)), end[1:]
+    limits = float(np.log(bounds[0])), float(np.log(bounds[1]))
+    top = climb(evidence, design, np.log([gamma]), [limits], scales, len(Z))
+    return float(np.clip(np.exp(top.parameters[0]), *bounds)), top.scales
 
 
 def maximise_width(
@@ -172,7 +91,7 @@ def maximise_width(
         fit_at: Fits a model at a given γ. Its second argument is a fit at a γ near by to start from, with `scales` that
             suit the new γ already, or None for a search from nothing. Called about twenty times.
         climb_from: Improves γ and scales for the centres of a fit, usually
-            `lambda gamma, fit: climb(evidence, kernel, slope, X, Z[fit.active], gamma, fit.scales, bounds)`.
+            `lambda gamma, fit: climb_width(evidence, kernel, slope, X, Z[fit.active], gamma, fit.scales, bounds)`.
             For a kernel without ∂k/∂γ, `lambda gamma, fit: (gamma, fit.scales)` leaves the grid alone to decide.
         gamma: Where to look first; the grid is `STARTS` times this, and goes on while its best is at an end.
         price_at: What a vector costs at a given γ when widths are compared; see `choice_price`.

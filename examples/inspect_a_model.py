@@ -1,0 +1,90 @@
+"""Every figure of sparsebayes.inspection: draws docs/figures/inspect_*.png, and says what each of them shows.
+
+python examples/inspect_a_model.py
+"""
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_diabetes, make_moons
+from sklearn.model_selection import train_test_split
+
+from sparsebayes import ARDRegressor, RVMClassifier, RVMRegressor, StabilitySelector
+from sparsebayes.inspection import (
+    CoverageDisplay,
+    DecisionRegionsDisplay,
+    EvidencePathDisplay,
+    PredictiveBandDisplay,
+    RelevanceDisplay,
+    RelevanceSpectrumDisplay,
+    StabilityDisplay,
+)
+
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+DESCRIPTIONS = {
+    "bmi": "body mass index",
+    "bp": "mean blood pressure",
+    "s1": "total cholesterol",
+    "s2": "LDL cholesterol",
+    "s3": "HDL cholesterol",
+    "s4": "cholesterol / HDL",
+    "s5": "log triglycerides",
+    "s6": "blood sugar",
+}
+
+
+def save(display, name):
+    path = FIGURES / f"inspect_{name}.png"
+    display.figure_.savefig(path)
+    plt.close(display.figure_)
+    print(f"{path.name}: {display.text()}")
+
+
+# Which measurements foretell the progression of diabetes?
+X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+X = X.rename(columns=DESCRIPTIONS)
+model = ARDRegressor().fit(X, y)
+relevance = RelevanceDisplay.from_estimator(model, X)
+save(relevance.plot(), "relevance")
+save(relevance.plot(quantity="gain"), "gain")
+save(EvidencePathDisplay.from_estimator(model).plot(quantity="to-gain"), "path")
+
+selector = StabilitySelector(ARDRegressor(), n_resamples=100, random_state=0).fit(X, y)
+save(StabilityDisplay.from_estimator(selector).plot(), "stability")
+print(f"at most {selector.expected_false_selections():.1f} of the selected are expected to be there by chance")
+
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+save(CoverageDisplay.from_estimator(ARDRegressor().fit(X_train, y_train), X_test, y_test).plot(), "coverage")
+
+# One input, two inputs.
+rng = np.random.default_rng(4)
+x = rng.uniform(-10, 10, size=(90, 1))
+t = np.sinc(x[:, 0] / np.pi) + 0.08 * rng.standard_normal(90)
+save(PredictiveBandDisplay.from_estimator(RVMRegressor(gamma=0.1).fit(x, t), x, t).plot(), "band")
+
+points, moon = make_moons(200, noise=0.25, random_state=0)
+classes = np.array(["inner", "outer"])[moon]
+classifier = RVMClassifier(gamma=1.0).fit(points, classes)
+save(DecisionRegionsDisplay.from_estimator(classifier, points, classes).plot(), "regions")
+
+# Near-infrared spectra of two substances in water; what is measured is the first less half of the second.
+wavelengths = np.linspace(1100, 2500, 300)
+
+
+def peak(centre, width):
+    return np.exp(-(((wavelengths - centre) / width) ** 2))
+
+
+water = peak(1450, 60) + 0.7 * peak(1940, 80) + 0.3 * peak(2200, 150)
+amount = rng.uniform(0, 1, (120, 2))
+spectra = water + 0.4 * amount[:, :1] * peak(1700, 40) + 0.3 * amount[:, 1:] * peak(2310, 50)
+spectra += 0.01 * rng.standard_normal(spectra.shape)
+measured = amount @ [1, -0.5] + 0.02 * rng.standard_normal(120)
+spectrum = RelevanceSpectrumDisplay.from_estimator(
+    ARDRegressor().fit(spectra, measured), spectra, wavelengths=wavelengths, label="wavelength (nm)"
+)
+save(spectrum.plot(), "spectrum")

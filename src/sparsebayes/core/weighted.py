@@ -1,0 +1,161 @@
+"""Kernels with a weight θ_k ≥ 0 for every input (mathematics, section 5), and their derivatives by matrix products.
+
+Each is a function of one sum, k(x, z) = f(u) with u = Σ_k θ_k e_k(x_k, z_k). So ∂k/∂θ_k = f'(u) e_k, and all that is
+ever needed are sums of the elements e_k with given weights A over pairs of rows, which no N×M×P tensor takes.
+`WEIGHTED` is the register that tests and estimators walk.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from sparsebayes.core.kernels import squared_distance
+from sparsebayes.core.types import FloatArray
+
+
+class Elements(Protocol):
+    """e_k(x_k, z_k) of all inputs, as far as it has to be known."""
+
+    def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
+        """U: Σ_k θ_k e_k (N×M)."""
+
+    def rows(self, X: FloatArray, Z: FloatArray, A: FloatArray) -> FloatArray:
+        """Σ_j A_ij e_k(x_ik, z_jk) for every row i and input k (N×P)."""
+
+    def one(self, x: FloatArray, z: FloatArray) -> FloatArray:
+        """e of a single input (N×M)."""
+
+
+class Squared:
+    """e = (x - z)²; both sets should be near the origin, since the square is expanded into products."""
+
+    def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
+        """Σ θ (x - z)²."""
+        root = np.sqrt(theta)
+        return squared_distance(X * root, Z * root)
+
+    def rows(self, X: FloatArray, Z: FloatArray, A: FloatArray) -> FloatArray:
+        """X² ∘ (A1) - 2 X ∘ (AZ) + A Z²."""
+        return np.asarray(X * (X * A.sum(axis=1)[:, None] - 2 * (A @ Z)) + A @ Z**2)
+
+    def one(self, x: FloatArray, z: FloatArray) -> FloatArray:
+        """(x - z)²."""
+        return np.asarray(np.subtract.outer(x, z) ** 2)
+
+
+class Absolute:
+    """e = |x - z|; there is no product to write it as, so the inputs are taken one by one."""
+
+    def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
+        """Σ θ |x - z|."""
+        return np.asarray(cdist(X * theta, Z * theta, "cityblock"))
+
+    def rows(self, X: FloatArray, Z: FloatArray, A: FloatArray) -> FloatArray:
+        """Σ A |x - z|, input by input."""
+        columns = [np.einsum("ij,ij->i", A, self.one(x, z)) for x, z in zip(X.T, Z.T, strict=True)]
+        return np.column_stack([np.empty((len(X), 0)), *columns])
+
+    def one(self, x: FloatArray, z: FloatArray) -> FloatArray:
+        """|x - z|."""
+        return np.asarray(np.abs(np.subtract.outer(x, z)))
+
+
+class Product:
+    """e = x z."""
+
+    def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
+        """Σ θ x z."""
+        return (X * theta) @ Z.T
+
+    def rows(self, X: FloatArray, Z: FloatArray, A: FloatArray) -> FloatArray:
+        """X ∘ (AZ)."""
+        return X * (A @ Z)
+
+    def one(self, x: FloatArray, z: FloatArray) -> FloatArray:
+        """The outer product."""
+        return np.multiply.outer(x, z)
+
+
+class Shape(NamedTuple):
+    """f and its first two derivatives at U."""
+
+    value: FloatArray
+    slope: FloatArray
+    bend: FloatArray
+
+
+def decay(U: FloatArray) -> Shape:
+    """f = exp(-u)."""
+    K = np.exp(-U)
+    return Shape(K, -K, K)
+
+
+def power(U: FloatArray, *, degree: float, coef0: float) -> Shape:
+    """f = (u + c₀)^degree."""
+    base = U + coef0
+    slope = degree * base ** (degree - 1)
+    return Shape(base**degree, slope, degree * (degree - 1) * base ** (degree - 2) if degree > 1 else np.zeros_like(U))
+
+
+@dataclass(frozen=True)
+class WeightedKernel:
+    """A kernel with a weight for every input."""
+
+    elements: Elements
+    shape: Callable[[FloatArray], Shape]
+
+    def __call__(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> Shape:
+        """K, f' and f'' for all pairs of rows."""
+        return self.shape(self.elements.total(X, Z, theta))
+
+    def gradient(self, X: FloatArray, Z: FloatArray, at: Shape, slope: FloatArray) -> FloatArray:
+        """∂/∂θ of anything whose derivative with respect to K is `slope`."""
+        return np.asarray(self.jacobian(X, Z, at, slope).sum(axis=0))
+
+    def jacobian(self, X: FloatArray, Z: FloatArray, at: Shape, w: FloatArray) -> FloatArray:
+        """D = ∂(Kw)/∂θ (N×P); with a matrix for w, row i of K is multiplied by row i of that."""
+        return self.elements.rows(X, Z, at.slope * w)
+
+    def bend(self, X: FloatArray, Z: FloatArray, at: Shape, slope: FloatArray) -> FloatArray:
+        """E: Σ_ij slope_ij ∂²k_ij/∂θ∂θᵀ (P×P), by one product per input."""
+        A, elements = at.bend * slope, self.elements
+        lines = [elements.rows(X, Z, A * elements.one(x, z)).sum(axis=0) for x, z in zip(X.T, Z.T, strict=True)]
+        return np.array(lines).reshape(X.shape[1], X.shape[1])
+
+
+def weighted_kernel(name: str, *, degree: float = 3, coef0: float = 1.0) -> WeightedKernel:
+    """The kernel of that name; `degree` and `coef0` are those of "poly"."""
+    elements, shape = WEIGHTED[name]
+    return WeightedKernel(elements(), partial(shape, degree=degree, coef0=coef0) if shape is power else shape)
+
+
+WEIGHTED: dict[str, tuple[type[Elements], Callable[..., Shape]]] = {
+    "rbf": (Squared, decay),
+    "laplacian": (Absolute, decay),
+    "poly": (Product, power),
+}
+"""exp(-Σ θ (x - z)²), exp(-Σ θ |x - z|) and (Σ θ x z + c₀)^degree."""
+
+
+@dataclass(frozen=True)
+class FeatureKernel:
+    """A weighted kernel as a plain function of two sets of rows in the user's units, where few inputs have a weight."""
+
+    name: str
+    columns: np.ndarray
+    """The inputs whose weight is not 0."""
+    theta: FloatArray
+    """Their weights."""
+    centre: FloatArray
+    """What is subtracted from them first."""
+    degree: float = 3
+    coef0: float = 1.0
+
+    def __call__(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        """K."""
+        kernel = weighted_kernel(self.name, degree=self.degree, coef0=self.coef0)
+        return kernel(X[:, self.columns] - self.centre, Z[:, self.columns] - self.centre, self.theta).value

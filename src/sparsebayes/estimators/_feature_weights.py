@@ -1,0 +1,168 @@
+"""What models with feature weights share: their parameters, standard units for the inputs, and the way back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.weighted import WEIGHTED, FeatureKernel, weighted_kernel
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
+from sparsebayes.solvers.feature_weights import (
+    Beginning,
+    Block,
+    Weighed,
+    Weigher,
+    feature_price,
+    first_weights,
+    random_weights,
+    weigh,
+)
+from sparsebayes.solvers.loop import Settings, Trace
+from sparsebayes.solvers.width import Fit
+
+Model = TypeVar("Model")
+
+WEIGHT_CONSTRAINTS: dict[str, list[Any]] = {
+    "kernel": [StrOptions(set(WEIGHTED))],
+    "degree": KERNEL_CONSTRAINTS["degree"],
+    "coef0": KERNEL_CONSTRAINTS["coef0"],
+    "candidates": KERNEL_CONSTRAINTS["candidates"],
+    "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+    "init": [StrOptions({"auto"}), "array-like", Interval(Real, 0, None, closed="neither")],
+    "n_restarts": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
+}
+TURN = 50
+"""A turn of climb and search that brings less than so many times `tol` ends a start; the best is then settled."""
+POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
+"""How a feature's weight changes with its unit: θ is divided by unit^power."""
+
+
+@dataclass(frozen=True)
+class WeightedFit(KernelFit):
+    """The posterior of the kept kernel weights, and the weights of the inputs."""
+
+    feature_weights: FloatArray = field(default_factory=lambda: np.empty(0))
+    feature_relevance: FloatArray = field(default_factory=lambda: np.empty(0))
+    scores: FloatArray = field(default_factory=lambda: np.empty(0))
+    """Of all starts."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs in standard units, and how they came there."""
+
+    X: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    Z: FloatArray
+    centres: IntArray
+    """Which of the given centres those in Z are."""
+    centre: FloatArray
+    unit: FloatArray
+
+    @classmethod
+    def of(cls, X: FloatArray, y: FloatArray, weight: FloatArray, Z: FloatArray) -> "Inputs":
+        """Rows and centres with inputs of mean zero and variance one; a constant input is all zero.
+
+        Equal rows become one and all are sorted: then it makes no difference, not even by rounding, in which order rows
+        came, or whether they were repeated or weighted. The way to a maximum among many must not depend on that.
+        """
+        table, place = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+        weight, X, y = np.bincount(place.ravel(), weight), table[:, :-1], table[:, -1]
+        centres = np.lexsort(Z.T[::-1])
+        Z = Z[centres]
+        total = weight.sum()
+        centre = weight @ X / total
+        unit = np.sqrt(weight @ (X - centre) ** 2 / total)
+        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
+        return cls((X - centre) / unit, y, weight, (Z - centre) / unit, centres, centre, unit)
+
+
+@dataclass(frozen=True)
+class Weighing(Generic[Model]):
+    """Where the search for feature weights has ended."""
+
+    kernel: FeatureKernel
+    best: Weighed[Model]
+    scores: FloatArray
+    weights: FloatArray
+    relevance: FloatArray
+    trace: Trace
+
+    inputs: Inputs
+
+    @property
+    def fit(self) -> Fit[Model]:
+        """The model on the kernel columns, by the numbers of the given centres."""
+        return replace(self.best.fit, active=self.inputs.centres[self.best.fit.active])
+
+    def annotated(self, fit: KernelFit) -> WeightedFit:
+        """A fit on the columns with all that is known of the inputs."""
+        return WeightedFit(
+            **vars(fit), feature_weights=self.weights, feature_relevance=self.relevance, scores=self.scores
+        )
+
+
+def weigh_inputs(
+    model: Any,
+    inputs: Inputs,
+    block: Block[Model],
+    n: float,
+    settings: Settings,
+    relevance: Callable[[Weigher[Model], Weighed[Model]], FloatArray],
+    beginning: Callable[[Weigher[Model], Trace], Beginning[Model]] | None = None,
+) -> Weighing[Model]:
+    """Feature weights by the model's parameters: the best end of all starts, settled, in the data's units.
+
+    `n` counts the rows that say what the noise is; it is infinite where there is none.
+    """
+    if model.kernel not in WEIGHTED:
+        raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
+    n_features = inputs.X.shape[1]
+    price = feature_price(n_features) if model.min_gain == "auto" else float(model.min_gain)
+    kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
+    weigher = Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
+    trace = Trace()
+    beginning_here = weigher if beginning is None else beginning(weigher, trace)
+    ends = weigh(weigher, _starts(model, inputs), trace, beginning_here)
+    scores = np.array([weigher.score(end) for end in ends])
+    best = ends[int(np.argmax(scores))]
+    best = replace(weigher, tol=settings.tol).settled(best, best.kept, trace)
+    if not len(best.fit.active):
+        best = replace(best, theta=np.zeros(n_features))
+    columns, power = np.flatnonzero(best.theta), POWER[model.kernel]
+    theta = best.theta[columns] / inputs.unit[columns] ** power
+    weights, known = np.zeros(n_features), np.zeros(n_features)
+    weights[columns] = theta
+    if len(columns):
+        known[columns] = relevance(weigher, best)
+    final = FeatureKernel(model.kernel, columns, theta, inputs.centre[columns], model.degree, model.coef0)
+    return Weighing(final, best, scores, weights, known, trace, inputs)
+
+
+def _starts(model: Any, inputs: Inputs) -> list[FloatArray]:
+    """First feature weights in standard units: what `init` says, then several sizes, then as the dice fall."""
+    n_features, n_starts = inputs.X.shape[1], model.n_restarts
+    starts = [] if isinstance(model.init, str) else [_given(model, inputs)]
+    starts += first_weights(n_features, n_starts - len(starts))
+    return starts + random_weights(n_features, n_starts - len(starts), check_random_state(model.random_state))
+
+
+def _given(model: Any, inputs: Inputs) -> FloatArray:
+    """The weights that `init` holds, in standard units."""
+    n_features = inputs.X.shape[1]
+    given = np.asarray(model.init, dtype=np.float64)
+    given = np.full(n_features, float(given)) if given.ndim == 0 else given
+    if given.shape != (n_features,) or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+        raise ValueError(
+            f"The 'init' parameter must hold a finite weight >= 0 for each of the {n_features} features of X, and not "
+            f"only zeros; got {model.init!r}"
+        )
+    unit = np.where(np.isinf(inputs.unit), 0.0, inputs.unit)
+    return np.asarray(given * unit ** POWER[model.kernel])

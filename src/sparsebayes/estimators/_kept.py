@@ -1,0 +1,121 @@
+"""What a fitted model has kept, output by output: the one reading of a fit behind tables and figures."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.core.predictive import central_interval
+from sparsebayes.core.types import AnyArray, FloatArray, IntArray
+from sparsebayes.estimators._joint import JointFit
+from sparsebayes.estimators._kernel import KernelFit
+from sparsebayes.estimators._linear import LinearFit
+
+NEAR = 0.5
+"""Share of the price from which on a dropped feature is a near miss."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The kept features or relevance vectors of one output (of one class, where there are several fits)."""
+
+    output: str
+    """Which output or class; empty where there is one only."""
+    what: str
+    """"feature" or "vector"."""
+    index: IntArray
+    weight: FloatArray
+    std: FloatArray
+    """Posterior standard deviations; nan where the model has none."""
+    freedom: float
+    gain: FloatArray
+    """Nats that every feature brings or would bring; empty where the model has no price."""
+    asked: float
+    """Nats asked of one feature more than are kept."""
+    power: int = 1
+    """The weight is one per unit of the feature to this power: θ of a kernel of squared distances is one per square."""
+
+    def interval(self, coverage: float) -> FloatArray:
+        """Central posterior intervals of the kept weights, lower and upper end on the last axis."""
+        return central_interval(self.weight, self.std, coverage, self.freedom)
+
+    def order(self) -> IntArray:
+        """Places of the kept, the most important first: by evidence where there is one, else by size."""
+        size = self.gain[self.index] if len(self.gain) else np.abs(self.weight)
+        return np.argsort(-size, kind="stable")
+
+    def near_misses(self) -> IntArray:
+        """Dropped features that would bring at least half of the price, the nearest first."""
+        if not len(self.gain) or self.asked <= 0:
+            return np.empty(0, dtype=np.intp)
+        dropped = np.setdiff1d(np.arange(len(self.gain)), self.index)
+        near = dropped[self.gain[dropped] >= NEAR * self.asked]
+        return near[np.argsort(-self.gain[near], kind="stable")]
+
+
+def kept(model: Any) -> list[Kept]:
+    """What a fitted estimator of the register has kept, one entry for each output or class that was fitted.
+
+    Models with weights of the inputs inside their kernel are told by these: they say what matters.
+    """
+    weights = getattr(model, "feature_weights_", None)
+    if weights is not None:
+        rows = np.atleast_2d(weights)
+        power = 1 if getattr(model, "kernel", None) == "laplacian" else 2
+        names = _names(model, len(rows))
+        return [_of_feature_weights(row, name, power) for row, name in zip(rows, names, strict=True)]
+    joint = getattr(model, "_joint", None)
+    if joint is not None:
+        vectors = getattr(model, "relevance_indices_", None)
+        return [_of_class(joint, k, name, vectors) for k, name in enumerate(_names(model, len(model.classes_)))]
+    if not hasattr(model, "_fits"):
+        raise TypeError(f"{type(model).__name__} is no fitted estimator of sparsebayes")
+    return [_of_fit(fit, name) for fit, name in zip(model._fits, _names(model, len(model._fits)), strict=True)]
+
+
+def _names(model: Any, n: int) -> list[str]:
+    """What the outputs are called."""
+    if n == 1:
+        return [""]
+    return [str(label) for label in model.classes_] if hasattr(model, "classes_") else [f"output {k}" for k in range(n)]
+
+
+def _of_feature_weights(theta: FloatArray, name: str, power: int) -> Kept:
+    index = np.flatnonzero(theta)
+    return Kept(name, "feature", index, theta[index], np.full(len(index), np.nan), np.inf, np.empty(0), 0.0, power)
+
+
+def _of_class(joint: JointFit, k: int, name: str, vectors: list[IntArray] | None) -> Kept:
+    """One class of a softmax model, whose covariance is that of all classes' weights together."""
+    design = joint.fit.posterior.design
+    here = (design.classes == k) & (design.features < joint.n_features)
+    index = design.features[here]
+    std = np.sqrt(np.diag(joint.covariance)[here])
+    called = index if vectors is None else vectors[k]
+    what = "feature" if vectors is None else "vector"
+    return Kept(name, what, called, joint.coef[k, index], std, np.inf, np.empty(0), 0.0)
+
+
+def _of_fit(fit: LinearFit, name: str) -> Kept:
+    n = len(fit.active)
+    root = fit.root[:, :n]
+    variance = fit.diagonal[:n] + fit.sign * np.einsum("ij,ij->j", root, root)
+    std = np.sqrt(np.maximum(variance, 0.0))
+    if isinstance(fit, KernelFit):
+        return Kept(name, "vector", fit.indices, fit.coef, std, fit.freedom, np.empty(0), 0.0)
+    gain = fit.worth if fit.min_gain > 0 or fit.worth.any() else np.empty(0)
+    return Kept(name, "feature", fit.active, fit.coef, std, fit.freedom, gain, _asked(fit))
+
+
+def _asked(fit: LinearFit) -> float:
+    """The price of one feature more; where the noise is learned, k of them cost price × k × n/(n - k)."""
+    if np.isinf(fit.freedom):
+        return fit.min_gain
+    n, k = fit.freedom + float(fit.gamma.sum()), len(fit.columns)
+    return fit.min_gain * n * ((k + 1) / max(n - k - 1, 1.0) - k / max(n - k, 1.0))
+
+
+def feature_names(model: Any) -> AnyArray:
+    """Names of the inputs: those of the frame it was fitted to, or x0, x1, … as in scikit-learn."""
+    given = getattr(model, "feature_names_in_", None)
+    return np.array([f"x{j}" for j in range(model.n_features_in_)], dtype=object) if given is None else given

@@ -1,0 +1,153 @@
+"""DRVMRegressor: regression that chooses samples and features together."""
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from sparsebayes.core.types import FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
+from sparsebayes.estimators._kernel import Dictionary
+from sparsebayes.estimators._kernel_regressor import Target
+from sparsebayes.estimators._weighted_regressor import WeightedRegressor
+from sparsebayes.estimators.bls import found_by_bls, own_scale
+from sparsebayes.solvers.problem import Solution
+from sparsebayes.solvers.rvm import Found, KernelProblem, solve
+
+
+class DRVMRegressor(WeightedRegressor):
+    """Kernel regression that finds out which samples and which features matter, both by evidence (DRVM).
+
+    The model is a relevance vector machine whose kernel has a weight θ_k ≥ 0 for every feature, for instance
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together, by maximising the
+    evidence: most of both become exactly 0, and what is left says which features matter, linear or not.
+    Inputs need no scaling: they are standardised inside, and weights are told in the units that they came in.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "poly"}, default="rbf"
+        exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
+    degree, coef0 : float, default=3, 1.0
+        Of the polynomial kernel.
+    solver : {"fast", "batch"}, default="fast"
+        How each start begins: "fast" adds, deletes and re-estimates vectors one by one; "batch" starts with all of them
+        and re-estimates all scales at once, in turns with damped Newton steps in the feature weights. Both go on with
+        turns of search and of L-BFGS-B on the evidence until nothing improves.
+    prior : {"ard", "bls"}, default="ard"
+        Prior of the vectors' weights: each with its own precision, or the Laplace prior of `BLSRegressor`, with the
+        noise that was found together with the feature weights. Those come from the former's evidence in both cases.
+    min_gain : "auto" or float, default="auto"
+        Evidence, in nats, that a feature must bring given the others. "auto" is what the best of as many useless
+        features would seem to bring; 0 keeps every feature that raises the evidence at all.
+    init : "auto", float or array-like of shape (n_features,), default="auto"
+        Feature weights of the first start. "auto" starts with equal weights in standard units.
+    n_restarts : int, default=3
+        Number of starts: beyond the first they are equal weights of other sizes, then random ones. The evidence has
+        many maxima; `restart_scores_` tells how good each was.
+    candidates : int, array-like of shape (n_candidates, n_features) or None, default=None
+        Candidate vectors: all rows, as many rows drawn at random, or given points.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept (with a flat prior).
+    far_variance : {"none", "augment"}, default="none"
+        As in `RVMRegressor`.
+    max_iter : int, default=10000
+        Largest number of actions of a search for vectors.
+    tol : float, default=1e-3
+        The fit has converged when no single change of a vector gains more than this many nats, nor a further turn.
+    random_state : int, RandomState instance or None, default=None
+        For drawn candidates, and for starts beyond the fixed ones.
+    verbose : int, default=0
+        Tell on standard error how the fit goes.
+
+    Attributes
+    ----------
+    feature_weights_ : ndarray of shape (n_features,)
+        θ, in units of the features as they came; 0 for those that do not matter. `get_support` is their mask.
+    feature_relevance_ : ndarray of shape (n_features,)
+        How well the data determines each weight, between 0 (not at all, or dropped) and 1.
+    restart_scores_ : ndarray of shape (n_restarts,)
+        Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
+    relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
+        As in `RVMRegressor`.
+    noise_variance_, excess_variance_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
+        As in `RVMRegressor`. The path is that of all starts, one after the other.
+    n_jittered_, n_features_in_, feature_names_in_
+        As everywhere in the library.
+
+    References
+    ----------
+    Tipping (2001), Sparse Bayesian learning and the relevance vector machine, JMLR 1, section 4.4 (input scales);
+    Heimsæter (2021), on relevance vector machines with feature weights (DRVM).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_friedman1
+    >>> from sparsebayes import DRVMRegressor
+    >>> X, y = make_friedman1(n_samples=150, n_features=8, noise=0.5, random_state=0)
+    >>> DRVMRegressor().fit(X, y).get_support(indices=True)
+    array([0, 1, 2, 3, 4])
+    """
+
+    gamma = "scale"
+    """Of the dictionary that the estimator sets out with; not a parameter."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **WEIGHT_CONSTRAINTS,
+        "solver": [StrOptions({"fast", "batch"})],
+        "prior": [StrOptions({"ard", "bls"})],
+        "fit_intercept": ["boolean"],
+        "far_variance": [StrOptions({"none", "augment"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rbf",
+        degree: float = 3,
+        coef0: float = 1.0,
+        solver: str = "fast",
+        prior: str = "ard",
+        min_gain: str | float = "auto",
+        init: Any = "auto",
+        n_restarts: int = 3,
+        candidates: Any = None,
+        fit_intercept: bool = True,
+        far_variance: str = "none",
+        max_iter: int = 10_000,
+        tol: float = 1e-3,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.solver = solver
+        self.prior = prior
+        self.min_gain = min_gain
+        self.init = init
+        self.n_restarts = n_restarts
+        self.candidates = candidates
+        self.fit_intercept = fit_intercept
+        self.far_variance = far_variance
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _in_batch(self) -> bool:
+        return self.solver == "batch"
+
+    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
+        return own_scale(book, weight, flat) if self.prior == "bls" else super()._rows(book, weight, flat)
+
+    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
+        if self.prior == "bls":
+            assert start is not None
+            return found_by_bls(problem, None, start.noise, self._settings(), book)
+        return solve(problem, "sequential", self._settings(), book.own, book.raw_rows, start)

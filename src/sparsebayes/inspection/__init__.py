@@ -1,0 +1,23 @@
+"""Figures of fitted models, in scikit-learn's manner: `from_…` computes, `plot` draws.
+
+Every display also lists its numbers (`to_table`) and says in words what it shows (`text`). matplotlib is imported when
+the first one is drawn: `pip install 'sparsebayes[plot]'`.
+"""
+
+from sparsebayes.inspection.coverage import CoverageDisplay
+from sparsebayes.inspection.evidence import EvidencePathDisplay
+from sparsebayes.inspection.predictions import PredictiveBandDisplay
+from sparsebayes.inspection.regions import DecisionRegionsDisplay
+from sparsebayes.inspection.relevance import RelevanceDisplay
+from sparsebayes.inspection.spectrum import RelevanceSpectrumDisplay
+from sparsebayes.inspection.stability import StabilityDisplay
+
+__all__ = [
+    "CoverageDisplay",
+    "DecisionRegionsDisplay",
+    "EvidencePathDisplay",
+    "PredictiveBandDisplay",
+    "RelevanceDisplay",
+    "RelevanceSpectrumDisplay",
+    "StabilityDisplay",
+]

@@ -1,0 +1,152 @@
+"""Which channels of a spectrum a model uses."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.estimators._kept import kept
+from sparsebayes.inspection._display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection._style import BLUE, INK, PALE, RED, listed
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+class RelevanceSpectrumDisplay(Display):
+    """The mean spectrum with the kept channels, each marked by sign and size of its weight.
+
+    Parameters
+    ----------
+    wavelengths : ndarray of shape (n_channels,)
+        Place of each channel, ascending.
+    mean, spread : ndarray of shape (n_channels,)
+        Mean and standard deviation of the spectra.
+    channels : ndarray of int
+        The kept channels.
+    weight : ndarray
+        Their weights: the effect of one standard deviation of the channel.
+    label : str
+        What the horizontal axis shows.
+
+    Attributes
+    ----------
+    ax_, figure_
+        Axes and figure of the last `plot`.
+    """
+
+    def __init__(
+        self,
+        *,
+        wavelengths: FloatArray,
+        mean: FloatArray,
+        spread: FloatArray,
+        channels: IntArray,
+        weight: FloatArray,
+        label: str = "wavelength",
+    ) -> None:
+        self.wavelengths, self.mean, self.spread = wavelengths, mean, spread
+        self.channels, self.weight, self.label = channels, weight, label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        wavelengths: Sequence[float] | None = None,
+        output: Any = None,
+        label: str | None = None,
+    ) -> "RelevanceSpectrumDisplay":
+        """From a fitted estimator that keeps features, or a pipeline that leaves their number as it is.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+        X : array-like of shape (n_samples, n_channels)
+            The spectra.
+        wavelengths : sequence of float, optional
+            Place of each channel; by default the numbers in the features' names, if each has one of its own, or else
+            0, 1, 2, …
+        output : int or label, optional
+            Which output or class, where the model has several.
+        label : str, optional
+            What the horizontal axis shows; by default "wavelength", or "channel" where these are only counted.
+        """
+        model, inner, names = unwrapped(estimator, X)
+        parts = kept(model)
+        part = one_of(parts, [part.output for part in parts], output)
+        if part.what != "feature":
+            raise TypeError(f"{type(model).__name__} keeps vectors, not channels: choose a linear model")
+        spectra = matrix(X, model)
+        scale = matrix(inner, model).std(axis=0) ** part.power
+        if wavelengths is None:
+            wavelengths, found = _wavelengths(names)
+            label = label or found
+        places = np.asarray(wavelengths, dtype=np.float64)
+        if places.shape != (len(names),):
+            raise ValueError(f"wavelengths has shape {places.shape} for {len(names)} channels")
+        order = np.argsort(places, kind="stable")
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        by_place = np.argsort(rank[part.index])
+        return cls(
+            wavelengths=places[order],
+            mean=spectra.mean(axis=0)[order],
+            spread=spectra.std(axis=0)[order],
+            channels=rank[part.index][by_place],
+            weight=(part.weight * scale[part.index])[by_place],
+            label=label or "wavelength",
+        )
+
+    def plot(self, ax: Any = None) -> "RelevanceSpectrumDisplay":
+        """Draw. Triangles point up where more signal raises the prediction; their area is the size of the weight."""
+        with self._canvas(ax, (7.2, 3.6)) as ax:
+            x = self.wavelengths
+            ax.fill_between(
+                x, self.mean - self.spread, self.mean + self.spread, color=PALE, lw=0, label="± standard deviation"
+            )
+            ax.plot(x, self.mean, color=INK, lw=1.2, label="mean spectrum")
+            size = np.abs(self.weight) / np.abs(self.weight).max(initial=0.0) if self.weight.any() else self.weight
+            signs = (self.weight > 0, "^", BLUE, "positive weight"), (self.weight < 0, "v", RED, "negative weight")
+            for here, marker, colour, name in signs:
+                if here.any():
+                    at, area = self.channels[here], 25 + 150 * size[here]
+                    ax.vlines(x[at], 0, 1, transform=ax.get_xaxis_transform(), color=colour, lw=0.8, alpha=0.5)
+                    ax.scatter(
+                        x[at], self.mean[at], area, marker=marker, color=colour, edgecolor="white", zorder=3, label=name
+                    )
+            ax.set(xlabel=self.label, ylabel="signal")
+            ax.set_title(f"kept {len(self.channels)} of {len(x)} channels", pad=24)
+            ax.margins(x=0.01)
+            spacing = {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderaxespad": 0.1}
+            legend = ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), **spacing)
+            for handle in legend.legend_handles:
+                if hasattr(handle, "set_sizes"):
+                    handle.set_sizes([45])
+            self._drawn(ax)
+        return self
+
+    def to_table(self) -> dict[str, list[Any]]:
+        """The kept channels: wavelength, weight, mean and spread of the signal there."""
+        at = self.channels
+        columns = self.wavelengths[at], self.weight, self.mean[at], self.spread[at]
+        return dict(zip(("wavelength", "weight", "mean", "spread"), map(column, columns), strict=True))
+
+    def text(self) -> str:
+        """The kept channels in a sentence, the largest weights first."""
+        order = np.argsort(-np.abs(self.weight), kind="stable")
+        tops = [f"{self.wavelengths[self.channels[k]]:g} ({self.weight[k]:+.3g})" for k in order]
+        told = f"Kept {len(self.channels)} of {len(self.wavelengths)} channels of the mean spectrum"
+        return f"{told}, by {self.label}: {listed(tops)}." if tops else f"{told}."
+
+
+def _wavelengths(names: Sequence[str]) -> tuple[list[float], str]:
+    """The numbers in the names and what they are, if every name has one number and no two the same."""
+    numbers = [NUMBER.findall(name) for name in names]
+    values = [float(found[0]) for found in numbers if len(found) == 1]
+    counted = [float(j) for j in range(len(names))]
+    if len(set(values)) < len(names) or values == counted:
+        return counted, "channel"
+    return values, "wavelength"

@@ -1,0 +1,276 @@
+"""Weights of the inputs inside a kernel, found together with the vectors (mathematics, section 5).
+
+For fixed centres the log evidence is a smooth function of the feature weights θ ≥ 0 and of the scales of the model, so
+it is climbed by its gradient (solvers/climb.py). Which centres are worth keeping changes with θ; so climb and search
+take turns. A feature that does not bring its price leaves: see `Weigher.pruned`. There are many maxima, and a higher
+one does not always predict better; so several starts are made, and their ends are compared by a score that charges for
+all that was chosen, features and vectors.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from sparsebayes.core.evidence import worth_at
+from sparsebayes.core.linalg import factorise
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.core.weighted import WeightedKernel
+from sparsebayes.solvers.climb import Slopes, climb
+from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
+from sparsebayes.solvers.width import Fit, choice_price
+
+Model = TypeVar("Model")
+
+STARTS = (1.4, 0.7, 0.35, 2.8, 5.6)
+"""First weights are these divided by twice the number of (standardised) inputs: then typical exponents are such."""
+LEAST = 0.1
+"""Nats that a vector must bring: wide kernels find many that bring nothing."""
+STEPS = 300
+"""Steps of a climb."""
+TRIAL = 50
+"""Steps of a climb that finds out what a feature is worth."""
+DOUBT = 5.0
+"""A feature that loses more than so many times its price beyond it is not given a search to do without it."""
+ROUNDS = 30
+"""Turns of climb and search that one start may take."""
+
+
+class Block(Protocol[Model]):
+    """The model on kernel columns whose inputs are to be weighed."""
+
+    def search(self, K: FloatArray, near: Fit[Model] | None) -> Fit[Model]:
+        """The best model on these columns, from a fit on similar ones or from nothing."""
+
+    def evidence(self, K: FloatArray, scales: FloatArray) -> Slopes:
+        """Objective of a model that keeps just these columns, and its slopes."""
+
+
+@dataclass(frozen=True)
+class Weighed(Generic[Model]):
+    """A model with feature weights."""
+
+    theta: FloatArray
+    """Weights of all (standardised) inputs; 0 is dropped."""
+    fit: Fit[Model]
+
+    @property
+    def kept(self) -> BoolArray:
+        """Which inputs have a weight."""
+        return np.asarray(self.theta > 0)
+
+
+@dataclass(frozen=True)
+class Weigher(Generic[Model]):
+    """A problem: rows and centres with standardised inputs, a kernel, the model on its columns, and a price."""
+
+    kernel: WeightedKernel
+    X: FloatArray
+    Z: FloatArray
+    block: Block[Model]
+    price: float
+    """Nats that a feature must bring."""
+    n: float
+    """Rows (by weight) that say what the noise is; infinite where there is none to learn."""
+    tol: float
+    callback: Callback | None = None
+
+    @property
+    def varied(self) -> BoolArray:
+        """Inputs that are not constant, in standard units: a constant one has nothing to weigh."""
+        return np.asarray(self.X.any(axis=0))
+
+    def columns(self, theta: FloatArray, centres: FloatArray) -> FloatArray:
+        """Kernel columns of some centres."""
+        kept = theta > 0
+        return self.kernel(self.X[:, kept], centres[:, kept], theta[kept]).value
+
+    def searched(self, theta: FloatArray, near: Fit[Model] | None = None) -> Weighed[Model]:
+        """The best model with these weights."""
+        return Weighed(theta, self.block.search(self.columns(theta, self.Z), near))
+
+    def begun(self, theta: FloatArray, near: Fit[Model] | None) -> Weighed[Model]:
+        """A first model with these weights: from nothing, or from the vectors of a narrower kernel if that is better.
+
+        A search from nothing in a wide kernel can get stuck in a nearly linear model.
+        """
+        first = self.searched(theta)
+        return first if near is None else max(first, self.searched(theta, near), key=_objective)
+
+    def climbed(
+        self, at: Weighed[Model], free: BoolArray, steps: int = STEPS, enough: float = np.inf
+    ) -> Weighed[Model]:
+        """Weights of the free features and scales of largest evidence on the same centres; other features go."""
+        X, Z, fit = self.X[:, free], self.Z[np.ix_(at.fit.active, free)], at.fit
+
+        def design(theta: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
+            shape = self.kernel(X, Z, theta)
+            return shape.value, lambda slope: self.kernel.gradient(X, Z, shape, slope)
+
+        start = at.theta[free]
+        unit = float(start.mean()) if start.any() else 1.0
+        limits: list[tuple[float, float | None]] = [(0.0, None)] * len(start)
+        top = climb(
+            self.block.evidence, design, start, limits, fit.scales, len(Z), unit=unit, steps=steps, enough=enough
+        )
+        theta = np.zeros(len(at.theta))
+        theta[free] = top.parameters
+        return Weighed(theta, replace(fit, objective=top.value, scales=top.scales))
+
+    def settled(self, start: Weighed[Model], free: BoolArray, trace: Trace, rounds: int = ROUNDS) -> Weighed[Model]:
+        """Climb and search in turns until a turn brings no more than `tol`."""
+
+        def turn(at: Weighed[Model]) -> tuple[Weighed[Model], Info]:
+            top = self.climbed(at, free) if len(at.fit.active) else at
+            if not top.kept.any():
+                return at, Info(at.fit.objective, 0.0, len(at.fit.active), action="weigh")
+            there = self.searched(top.theta, top.fit)
+            if there.fit.objective <= at.fit.objective + self.tol:
+                # The search from the old centres may be stuck where one from nothing is not.
+                there = max(there, self.searched(top.theta), key=_objective)
+            rise = there.fit.objective - at.fit.objective
+            info = Info(at.fit.objective, max(rise, 0.0), len(there.fit.active), action="weigh")
+            return max(there, at, key=_objective), info
+
+        end, _ = iterate(start, turn, trace=trace, tol=self.tol, max_iter=rounds, callback=self.callback)
+        return end
+
+    def pruned(self, at: Weighed[Model]) -> Weighed[Model]:
+        """Without the features that do not bring their price, given the others.
+
+        What a feature is worth is what is really lost when it goes and the others have taken over. The evidence without
+        it, all else unchanged, says in which order to try; groups that seem worthless together are tried together, and
+        halved where they are not.
+        """
+        needed = np.zeros(len(at.theta), dtype=bool)
+        while len(at.fit.active) and (doubtful := np.flatnonzero(at.kept & ~needed)).size and self.price > 0:
+            losses = np.array([self._loss(at, int(k)) for k in doubtful])
+            order = np.argsort(losses)
+            saved = [self._saved(at, size) for size in range(1, len(order) + 1)]
+            cheap = np.flatnonzero(np.cumsum(losses[order]) < saved)
+            size = min(cheap[-1] + 1 if cheap.size else 1, int(at.kept.sum()) - 1)
+            while size:
+                group = doubtful[order[:size]]
+                there = self._without(at, group)
+                if there is not None:
+                    at = there
+                    break
+                size //= 2
+            else:
+                needed[doubtful[order[0]]] = True
+        return at
+
+    def _loss(self, at: Weighed[Model], k: int) -> float:
+        """Evidence lost when a weight is set to 0 and nothing else changes."""
+        theta = at.theta.copy()
+        theta[k] = 0.0
+        columns = self.columns(theta, self.Z[at.fit.active])
+        return at.fit.objective - self.block.evidence(columns, at.fit.scales).value
+
+    def _without(self, at: Weighed[Model], group: IntArray) -> Weighed[Model] | None:
+        """The model without some features, if that loses less than they cost; in doubt also with other vectors."""
+        price = self._saved(at, len(group))
+        enough = at.fit.objective - price
+        theta = at.theta.copy()
+        theta[group] = 0.0
+        there = self.climbed(replace(at, theta=theta), theta > 0, TRIAL, enough)
+        if enough - DOUBT * price < there.fit.objective < enough and there.kept.any():
+            there = self.searched(there.theta, there.fit)
+            there = self.climbed(there, there.kept, TRIAL, enough)
+        return there if there.fit.objective >= enough else None
+
+    def _saved(self, at: Weighed[Model], n_dropped: int) -> float:
+        """What so many features of a model cost."""
+        n_features, n_vectors = int(at.kept.sum()), len(at.fit.active)
+        return self.total_price(n_features, n_vectors) - self.total_price(n_features - n_dropped, n_vectors)
+
+    def total_price(self, n_features: int, n_vectors: int) -> float:
+        """Nats asked of a model: price × F × n/(n - F - k), as of linear features (docs/min_gain.md).
+
+        The factor is near one for few features and vectors, and keeps them from paying by reproducing the target.
+        """
+        if np.isinf(self.n):
+            return self.price * n_features
+        return self.price * n_features * self.n / max(self.n - n_features - n_vectors, 1.0)
+
+    def score(self, at: Weighed[Model]) -> float:
+        """What the ends of different starts are compared by: the objective less the price of all that was chosen."""
+        kept = at.kept
+        X, weight = self.X[:, kept], at.theta[kept]
+        each = choice_price(X, lambda X, Z: self.kernel(X, Z, weight).value) if kept.any() else 0.0
+        return self._priced(at) - each * len(at.fit.active)
+
+    def ascended(self, start: Weighed[Model], trace: Trace) -> Weighed[Model]:
+        """A maximum that no turn, no departure and no return of features improves."""
+        everything = self.varied
+        best = self._chosen(start, everything, trace)
+        while self.price > 0:
+            released = self.climbed(best, everything) if len(best.fit.active) else best
+            there = self._chosen(released, released.kept, trace)
+            if self._priced(there) <= self._priced(best) + self.tol:
+                break
+            best = there
+        return best
+
+    def _chosen(self, start: Weighed[Model], free: BoolArray, trace: Trace) -> Weighed[Model]:
+        chosen = self.pruned(self.settled(start, free, trace))
+        return self.settled(chosen, chosen.kept, trace)
+
+    def _priced(self, at: Weighed[Model]) -> float:
+        return at.fit.objective - self.total_price(int(at.kept.sum()), len(at.fit.active))
+
+
+def _objective(at: Weighed[Model]) -> float:
+    return at.fit.objective
+
+
+def feature_price(n_features: int) -> float:
+    """What the best of so many useless features would seem to be worth: the worth at r = 2 log P (docs/min_gain.md)."""
+    return worth_at(float(2 * np.log(n_features))) if n_features > 1 else 0.0
+
+
+def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
+    """γ of kept features, by the rule of s and q: what the data says of each weight, as a share.
+
+    J has the slopes of the linear predictor in the vectors' weights (whose precisions are α) and then in θ, rows
+    multiplied by the root of their precision. Each other weight is given its own size as prior scale; then
+    1/Σ_kk = β_k + s_k, the weight's z-score has the square r = s_k θ_k², and γ_k = 1 - 1/r at the best β_k.
+    """
+    beta = theta**-2.0
+    Sigma = factorise(J.T @ J + np.diag(np.append(alpha, beta))).solve(np.eye(J.shape[1])[:, len(alpha) :])
+    r = theta**2 / np.diag(Sigma[len(alpha) :]) - 1
+    return np.maximum(1 - 1 / np.maximum(r, 1.0), 0.0)
+
+
+def first_weights(n_features: int, n_starts: int) -> list[FloatArray]:
+    """Equal weights of several sizes, at most as many as there are in STARTS."""
+    return [np.full(n_features, c / (2 * n_features)) for c in STARTS[:n_starts]]
+
+
+def random_weights(n_features: int, n_starts: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Weights whose size and distribution over the features are drawn."""
+    starts = []
+    for _ in range(n_starts):
+        share = rng.standard_exponential(n_features)
+        starts.append(np.exp(rng.uniform(np.log(min(STARTS)), np.log(max(STARTS)))) * share / (2 * share.sum()))
+    return starts
+
+
+class Beginning(Protocol[Model]):
+    """A way to a first model."""
+
+    def begun(self, theta: FloatArray, near: Fit[Model] | None) -> Weighed[Model]:
+        """A model to set out from, with weights near θ; `near` is what the start before began with."""
+
+
+def weigh(
+    weigher: Weigher[Model], starts: Sequence[FloatArray], trace: Trace, beginning: Beginning[Model]
+) -> list[Weighed[Model]]:
+    """The ends of all starts; the weigher's own beginning is a search."""
+    ends, near = [], None
+    for start in starts:
+        first = beginning.begun(start * weigher.varied, near)
+        near = first.fit
+        ends.append(weigher.ascended(first, trace))
+    return ends

@@ -1,0 +1,614 @@
+"""Models come back from their files to the bit, and no file makes the program run what it holds."""
+
+import io
+import json
+import os
+import pickle
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectFromModel, SelectKBest, f_regression
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    QuantileTransformer,
+    StandardScaler,
+)
+
+import sparsebayes
+from sparsebayes import (
+    ARDRegressor,
+    ModelFileError,
+    RVMClassifier,
+    RVMRegressor,
+    VBLogisticRegression,
+    load,
+    save,
+)
+from sparsebayes.app.saving import FORMAT, MARK, SCHEMA, read
+from sparsebayes.app.trust import own_types, trusted_names
+from sparsebayes.core.kernels import KERNELS
+from sparsebayes.estimators import ESTIMATORS
+
+QUESTIONS = {
+    "predict": {},
+    "predict_interval": {"coverage": 0.8},
+    "predict_proba": {},
+    "predict_log_proba": {},
+    "decision_function": {},
+}
+
+
+def answers(model, X):
+    """Everything that a model says of new rows."""
+    said = [getattr(model, name)(X, **more) for name, more in QUESTIONS.items() if hasattr(model, name)]
+    if hasattr(model, "predict_interval"):
+        said += [*model.predict(X, return_std=True), model.predict(X, return_cov=True)[1]]
+    if hasattr(model, "sample_posterior"):
+        for draws in model.sample_posterior(3, random_state=0):
+            said += draws if isinstance(draws, list) else [draws]
+    return said
+
+
+def assert_same(again, model, X):
+    for got, expected in zip(answers(again, X), answers(model, X), strict=True):
+        assert got.dtype == expected.dtype
+        assert_array_equal(got, expected)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.skops"
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((40, 3))
+    return X, X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40)
+
+
+@pytest.fixture
+def model(data):
+    return RVMRegressor().fit(*data)
+
+
+@pytest.fixture
+def file(model, path):
+    """A file of a fitted model."""
+    save(model, path)
+    return path
+
+
+# --- there and back ---
+
+
+def test_every_model_comes_back_to_the_bit(fitted, new_rows, path):
+    save(fitted, path)
+    again = load(path)
+    assert type(again) is type(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert vars(again).keys() == vars(fitted).keys()
+    assert_same(again, fitted, new_rows(fitted))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_an_unfitted_model_comes_back(cls, path):
+    save(cls(), path)
+    assert vars(load(path)) == vars(cls())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"verbose": np.True_}, {"random_state": np.random.RandomState(3)}, {"tol": np.float64(1e-4)}, {"max_iter": 10**6}],
+    ids=str,
+)
+def test_parameters_of_any_kind_come_back(value, path):
+    save(RVMRegressor(**value), path)
+    ((key, expected),) = value.items()
+    got = getattr(load(path), key)
+    assert type(got) is type(expected)
+    if key == "random_state":
+        got, expected = got.standard_normal(5).tolist(), expected.standard_normal(5).tolist()
+    assert got == expected
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_class_weights_come_back(kind, path):
+    weights = {kind(0): 2.0, kind(1): 1}
+    save(RVMClassifier(class_weight=weights), path)
+    assert load(path).class_weight == weights
+
+
+def test_learning_goes_on_after_loading(data, path):
+    X, y = data
+    model = VBLogisticRegression().partial_fit(X[:20], y[:20] > 0, classes=[False, True])
+    save(model, path)
+    for learner in (again := load(path), model):
+        learner.partial_fit(X[20:], y[20:] > 0)
+    assert_same(again, model, X)
+    warm = ARDRegressor(warm_start=True).fit(X, y)
+    save(warm, path)
+    assert_same(load(path).fit(X, y + X[:, 2]), warm.fit(X, y + X[:, 2]), X)
+
+
+PIPELINES = [
+    make_pipeline(StandardScaler(), ARDRegressor()),
+    make_pipeline(SimpleImputer(), PolynomialFeatures(2), PCA(4), RVMRegressor()),
+    make_pipeline(QuantileTransformer(n_quantiles=10), SelectFromModel(ARDRegressor()), RVMRegressor()),
+    make_pipeline(FunctionTransformer(np.expm1), SelectKBest(f_regression, k=2), ARDRegressor()),
+    TransformedTargetRegressor(make_pipeline(StandardScaler(), ARDRegressor()), func=np.sinh, inverse_func=np.arcsinh),
+]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: repr(pipeline)[:90].replace("\n", ""))
+def test_pipelines_come_back(pipeline, data, path):
+    X, y = data
+    model = clone(pipeline).fit(X, y)
+    save(model, path)
+    assert_same(load(path), model, X)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_names_and_kinds_of_columns_come_back(output, data, path):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 2] > 0, "up", "down"), count=[1, 2] * 20)
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), make_column_selector(dtype_include="float")),
+            ("kinds", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["kind"]),
+        ],
+        remainder="passthrough",
+    ).set_output(transform=output)
+    model = make_pipeline(columns, ARDRegressor()).fit(frame, y)
+    save(model, path)
+    again = load(path)
+    assert_array_equal(again.feature_names_in_, model.feature_names_in_)
+    assert type(again[0].transform(frame)) is type(model[0].transform(frame))
+    assert_array_equal(again[0].get_feature_names_out(), model[0].get_feature_names_out())
+    assert_same(again, model, frame)
+    with pytest.raises(ValueError, match="columns are missing"):
+        again.predict(frame.drop(columns="b"))
+
+
+def test_metadata_and_versions_come_back(model, path):
+    metadata = {"target": "y", "scores": [0.5, None, {"α": True}]}
+    save(model, path, metadata=metadata)
+    got = read(path)
+    assert got.metadata == metadata
+    assert got.versions["sparsebayes"] == sparsebayes.__version__
+    assert set(got.versions) == {"sparsebayes", "scikit-learn", "numpy", "scipy"}
+
+
+def test_skops_itself_reads_the_file_too(model, file, data):
+    assert_same(skops.io.load(file, trusted=trusted_names()), model, data[0])
+
+
+# --- what cannot be stored is refused, and nothing is written ---
+
+
+def my_kernel(X, Z):
+    return np.exp(-((X[:, None] - Z) ** 2).sum(axis=2))
+
+
+class MyKernel:
+    def __call__(self, X, Z):
+        return my_kernel(X, Z)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        (my_kernel, "my_kernel"),
+        (lambda X, Z: my_kernel(X, Z), "<lambda>"),
+        (partial(my_kernel), "my_kernel"),
+        (MyKernel(), "MyKernel"),
+        (MyKernel().__call__, "MyKernel"),
+    ],
+    ids=["function", "lambda", "partial", "object", "method"],
+)
+def test_a_function_of_the_user_is_refused(kernel, name, data, path):
+    for model in (RVMRegressor(kernel=kernel), RVMRegressor(kernel=kernel).fit(*data)):
+        with pytest.raises(ModelFileError, match=rf"{name}.*kernel by its name"):
+            save(model, path)
+    assert not list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RVMClassifier(class_weight={True: 2, False: 1}), "keys of type builtins.bool"),
+        (RVMClassifier(class_weight={("a", 1): 2}), "cannot be stored .*keys"),
+        (make_pipeline(FunctionTransformer(os.path.join), ARDRegressor()), "join"),
+        (RVMRegressor(candidates=pd.DataFrame({"a": [1.0]})), "cannot be stored .* arrays, lists"),
+    ],
+    ids=["bool keys", "tuple keys", "function", "frame"],
+)
+def test_what_would_not_come_back_is_refused(model, message, path):
+    with pytest.raises(ModelFileError, match=message):
+        save(model, path)
+    assert not list(path.parent.iterdir())
+
+
+def test_a_type_that_skops_does_not_trust_is_refused_when_saving(data, path):
+    with pytest.raises(ModelFileError, match=r"sklearn\.metrics\._scorer"):
+        save(GridSearchCV(ARDRegressor(), {"min_gain": [0, 1.0]}, cv=3).fit(*data), path)
+    assert not list(path.parent.iterdir())
+
+
+def test_what_is_no_model_is_refused(path, model):
+    with pytest.raises(TypeError, match="estimator"):
+        save({"model": model}, path)
+    with pytest.raises(TypeError, match=r"metadata.*JSON"):
+        save(model, path, metadata={"rows": np.arange(3)})
+    assert not list(path.parent.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(file, model, monkeypatch):
+    before = file.read_bytes()
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        save(model, file)
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+# --- other versions ---
+
+
+def members_of(file):
+    with zipfile.ZipFile(file) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
+
+
+def rewritten(file, change, compression=zipfile.ZIP_STORED):
+    """The file with its members changed: `change` gets them by name, with what is JSON read."""
+    members = members_of(file)
+    for name in (SCHEMA, MARK):
+        members[name] = json.loads(members[name])
+    change(members)
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content if isinstance(content, bytes) else json.dumps(content))
+
+
+def replaced(file, name, change):
+    """The file with the text of one member changed."""
+    rewritten(file, lambda members: members.update({name: change(json.dumps(members[name])).encode()}))
+
+
+@pytest.mark.parametrize(("number", "remedy"), [(FORMAT + 1, "upgrade sparsebayes"), (FORMAT - 1, "that version")])
+def test_another_format_is_named_with_the_version_that_wrote_it(number, remedy, file):
+    def change(members):
+        members[MARK] |= {"format": number}
+        members[MARK]["versions"]["sparsebayes"] = "99.1"
+        members[SCHEMA]["__loader__"] = "NodeOfTheFuture"
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=rf"format {number} \(sparsebayes 99.1\).*{remedy}"):
+        load(file)
+
+
+def kernel_fit(members):
+    """The description of the fit inside a stored RVMRegressor."""
+    (fit,) = members[SCHEMA]["content"]["content"]["_fits"]["content"]
+    return fit
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_other_fields_than_those_of_this_version_are_named(extra, file):
+    def change(members):
+        fields = kernel_fit(members)["content"]["content"]
+        if extra:
+            fields["shape"] = fields["excess"]
+        else:
+            del fields["excess"]
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=f"KernelFit of another version.*{'shape' if extra else 'excess'}"):
+        load(file)
+
+
+def test_a_missing_parameter_is_named(file):
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].pop("gamma"))
+    with pytest.raises(ModelFileError, match=r"RVMRegressor of another version.*gamma"):
+        load(file)
+
+
+def test_an_older_protocol_of_skops_is_refused(file):
+    """Its entries are read by other rules than those that were checked."""
+    rewritten(file, lambda members: members[SCHEMA].update(protocol=1))
+    with pytest.raises(ModelFileError, match="protocol 1"):
+        load(file)
+
+
+def test_a_file_of_skops_alone_is_told_apart(model, path):
+    skops.io.dump(model, path)
+    with pytest.raises(ModelFileError, match=r"not written by sparsebayes.save; skops.io.load may"):
+        load(path)
+
+
+# --- damaged files ---
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("content", [b"", b"P", b"id,y\n1,2\n", b"PK\x03\x04", b"PK\x03\x04" + bytes(100)])
+def test_something_else_is_no_model_file(content, path):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=str(path)):
+        load(path)
+
+
+def test_a_truncated_file_is_refused(file):
+    content = file.read_bytes()
+    for size in np.linspace(0, len(content) - 1, 40).astype(int):
+        file.write_bytes(content[:size])
+        with pytest.raises(ModelFileError):
+            load(file)
+
+
+def test_a_flipped_bit_is_seen_or_does_no_harm(model, file, data):
+    """Checksums cover what is stored; the rest of a zip archive (dates, permissions) says nothing of the model."""
+    content, rng, n_refused = file.read_bytes(), np.random.default_rng(0), 0
+    for place in rng.integers(0, len(content), 150):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        try:
+            again = load(file)
+        except ModelFileError:
+            n_refused += 1
+        else:
+            assert_same(again, model, data[0])
+    assert n_refused > 120
+
+
+# --- forged files: nothing of them is run ---
+
+
+@pytest.fixture
+def sentinel(tmp_path):
+    """A file that comes into being if a forged model file has its way."""
+    path = tmp_path / "sentinel"
+    yield path
+    assert not path.exists()
+
+
+def node(loader, name, **more):
+    module, _, attribute = name.rpartition(".")
+    return {"__class__": attribute, "__module__": module, "__loader__": loader, **more}
+
+
+def text(value):
+    return node("JsonNode", "builtins.str", content=json.dumps(value), is_json=True)
+
+
+def items(loader, name, *values):
+    return node(loader, name, content=list(values))
+
+
+def called_on_a_key(function, argument):
+    """skops calls the type of a dictionary key on the key."""
+    types = items("ListNode", "builtins.list", node("TypeNode", function))
+    return node("DictNode", "builtins.dict", content={argument: text(1)}, key_types=types)
+
+
+FORGERIES = {
+    "type of a key": lambda command: called_on_a_key("os.system", command),
+    "eval of a key": lambda command: called_on_a_key("builtins.eval", f"__import__('os').system({command!r})"),
+    "list type": lambda command: items("ListNode", "os.system", text(command)),
+    "set type": lambda command: items("SetNode", "os.system", text(command)),
+    "dict type": lambda command: node(
+        "DictNode", "sparsebayes.app.demo.main", content={}, key_types=items("ListNode", "builtins.list")
+    ),
+    "constructor": lambda command: node(
+        "ConstructorFromReduceNode", "os.system", content=items("TupleNode", "builtins.tuple", text(command))
+    ),
+    "constructor of ours": lambda command: node(
+        "ConstructorFromReduceNode", "sparsebayes.core.basis.LinearBasis", content=items("TupleNode", "builtins.tuple")
+    ),
+    "object": lambda command: node("ObjectNode", "subprocess.Popen"),
+    "our function as an object": lambda command: node("ObjectNode", "sparsebayes.core.kernels.rbf"),
+    "our module's import": lambda command: node("ObjectNode", "sparsebayes.estimators._kernel.partial"),
+    "private module": lambda command: node("ObjectNode", "sparsebayes.app.saving.ModelFile"),
+    "method": lambda command: node("MethodNode", "os.system", content={"func": "system", "obj": text(command)}),
+    "operator": lambda command: node(
+        "OperatorFuncNode", "operator.methodcaller", attrs=items("TupleNode", "builtins.tuple", text(command))
+    ),
+    "unknown loader": lambda command: node("SystemNode", "os.system"),
+    "loader of no kind": lambda command: node(["ListNode"], "builtins.list"),
+    "tree": lambda command: node("TreeNode", "sklearn.tree._tree.Tree"),
+    "sparse matrix": lambda command: node("SparseMatrixNode", "scipy.sparse._base.spmatrix", type="scipy", file=MARK),
+    "no node": lambda command: {"content": command},
+    "no class": lambda command: {"__loader__": "ObjectNode"},
+    "relative module": lambda command: node("ObjectNode", "sklearn..os.system"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_file_is_refused_and_runs_nothing(forgery, file, sentinel):
+    forged = FORGERIES[forgery](f"{sys.executable} -c 'open({str(sentinel)!r}, chr(119))'")
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=forged))
+    with pytest.raises(ModelFileError, match=r"model\.skops"):
+        load(file)
+
+
+@pytest.mark.parametrize("forgery", ["type of a key", "eval of a key", "list type", "constructor"])
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a POSIX shell")
+def test_the_forgeries_are_live(forgery, file, tmp_path):
+    """With everything trusted they do run: what refuses them above is the list."""
+    done = tmp_path / "done"
+    forged = FORGERIES[forgery](f"touch {done}")
+    if forgery == "list type":
+        forged["__class__"], forged["__module__"] = "Popen", "subprocess"
+        forged["content"] = [text("touch"), text(str(done))]
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=forged))
+    loaded = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+    if forgery == "list type":
+        loaded.verbose.wait()
+    assert done.exists()
+
+
+@pytest.mark.parametrize(
+    "function", ["os.system", "builtins.eval", "builtins.exec", "numpy.load", "numpy.ctypeslib.load_library"]
+)
+def test_a_foreign_function_as_kernel_is_refused(function, file):
+    def change(members):
+        kernel = kernel_fit(members)["content"]["content"]["basis"]["content"]["content"]["kernel"]
+        inner = kernel["content"]["content"]["kernel"]["content"]["func"]
+        assert inner["__class__"] == "rbf"
+        inner |= node("FunctionNode", function)
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=function.rpartition(".")[2]):
+        load(file)
+
+
+class Exploit:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_under_another_name_is_refused(path, sentinel):
+    path.write_bytes(pickle.dumps(Exploit(sentinel)))
+    with pytest.raises(ModelFileError, match="zip"):
+        load(path)
+
+
+def arrays(members, content):
+    """All members that are arrays, with another content."""
+    return dict.fromkeys([name for name in members if name.endswith(".npy")], content)
+
+
+def test_a_pickle_inside_an_array_is_refused(file, sentinel):
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Exploit(sentinel)], dtype=object), allow_pickle=True)
+    rewritten(file, lambda members: members.update(arrays(members, buffer.getvalue())))
+    with pytest.raises(ModelFileError, match="allow_pickle"):
+        load(file)
+
+
+def test_something_that_is_no_model_is_refused(path, file):
+    rewritten(file, lambda members: members.update({SCHEMA: text("hello") | {"protocol": 2}}))
+    with pytest.raises(ModelFileError, match="no model but a str"):
+        load(file)
+
+
+# --- small files that would become large ---
+
+
+def test_a_compressed_member_is_refused_before_it_is_unpacked(file):
+    rewritten(file, lambda members: members.update(bomb=bytes(50_000_000)), zipfile.ZIP_DEFLATED)
+    assert file.stat().st_size < 200_000
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_a_compressed_member_is_refused_even_if_small(file):
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("more", b"abc")
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_members_that_overlap_are_refused(file):
+    with zipfile.ZipFile(file, "a") as archive:
+        first = archive.infolist()[0]
+        archive.filelist += [first] * 1000
+        archive._didModify = True
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_one_array_in_many_places_is_refused(file):
+    """Each place would hold its own copy."""
+
+    def change(members):
+        fields = members[SCHEMA]["content"]["content"]
+        array = fields["dual_coef_"]
+        fields["verbose"] = items("ListNode", "builtins.list", *[array | {"__id__": -k} for k in range(1000)])
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match="several places"):
+        load(file)
+
+
+def test_an_array_that_claims_to_be_huge_is_refused(file):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**14,)})
+    rewritten(file, lambda members: members.update(arrays(members, header.getvalue())))
+    with pytest.raises(ModelFileError, match="allocate"):
+        load(file)
+
+
+@pytest.mark.parametrize("depth", [400, 20_000])
+def test_a_deep_description_is_refused(depth, file):
+    """The first is too deep for skops, the second for the parser of JSON."""
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=text("here")))
+    inner = json.dumps(text("here"))
+    start = json.dumps(items("ListNode", "builtins.list", 0))[: -len("0]}")]
+    replaced(file, SCHEMA, lambda schema: schema.replace(inner, start * depth + inner + "]}" * depth))
+    with pytest.raises(ModelFileError, match="recursion"):
+        load(file)
+
+
+# --- the list itself ---
+
+
+def test_the_list_holds_our_estimators_and_data_classes_only():
+    types = own_types()
+    assert set(ESTIMATORS) <= set(types.values())
+    assert all(name == f"{cls.__module__}.{cls.__qualname__}" for name, cls in types.items())
+    assert all(name.startswith("sparsebayes.") and ".app." not in name for name in types)
+    functions = {name for name in trusted_names() if name.startswith("sparsebayes.") and name not in types}
+    assert {f"sparsebayes.core.kernels.{kernel.__name__}" for kernel in KERNELS.values()} <= functions
+    assert {name.rpartition(".")[0] for name in functions} == {"sparsebayes.core.kernels"}
+
+
+def test_our_types_do_nothing_while_they_are_filled_in():
+    """skops makes an object without calling it, and calls `__setstate__` where there is one: ours have none."""
+    for cls in own_types().values():
+        assert "__setstate__" not in vars(cls)
+        assert "__new__" not in vars(cls) or issubclass(cls, BaseEstimator)
+
+
+# --- without the extra ---
+
+
+@pytest.mark.parametrize(("package", "extra"), [("skops", "app"), ("onnx", "onnx")])
+def test_a_missing_package_is_named_with_its_extra(package, extra, model, path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, "skops.io", raising=False)
+    with pytest.raises(ImportError, match=rf"sparsebayes\[{extra}\]"):
+        sparsebayes.save(model, path) if package == "skops" else sparsebayes.to_onnx(model)
+
+
+def test_names_on_demand_are_listed_and_others_are_missed():
+    assert {"save", "load", "to_onnx", "ModelFileError"} <= set(dir(sparsebayes))
+    with pytest.raises(AttributeError, match="no_such"):
+        sparsebayes.no_such  # noqa: B018
+    assert issubclass(ModelFileError, ValueError)
