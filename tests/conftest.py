@@ -28,19 +28,44 @@ TOO_SLOW = {"RVMClassifier": {"em"}}
 
 
 def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
-    """The defaults of a class, and each of its solvers with each of the options."""
+    """The defaults of a class, and each of its solvers with each of the options.
+
+    Where features have weights a fit takes long: then from one start only, and each solver once.
+    """
+    parameters = cls._parameter_constraints
+    if "n_restarts" in parameters:
+        can_do_without = "feature_weights" in parameters
+        yield cls(n_restarts=1, **({"feature_weights": True} if can_do_without else {}))
+        if not can_do_without:
+            others = solvers(cls) - {cls().get_params().get("solver")}
+            yield from (cls(solver=solver, n_restarts=1) for solver in sorted(others))
+            return
     yield cls()
-    names = [option for option in cls._parameter_constraints.get("solver", []) if isinstance(option, StrOptions)]
-    solvers = sorted(set().union(*(option.options for option in names)) - {"auto"} - TOO_SLOW.get(cls.__name__, set()))
-    for solver, options in product(solvers, OPTIONS):
-        if options.keys() <= cls._parameter_constraints.keys():
+    for solver, options in product(sorted(solvers(cls)), OPTIONS):
+        if options.keys() <= parameters.keys():
             yield cls(solver=solver, **options)
 
 
+def solvers(cls: type[BaseEstimator]) -> set[str]:
+    """Values of `solver`, where a class has it."""
+    names = [option for option in cls._parameter_constraints.get("solver", []) if isinstance(option, StrOptions)]
+    return set().union(*(option.options for option in names)) - {"auto"} - TOO_SLOW.get(cls.__name__, set())
+
+
+def is_linear(model: BaseEstimator) -> bool:
+    """Whether the columns are the features themselves, of which the model keeps some."""
+    return hasattr(model, "get_support") and "kernel" not in model.get_params()
+
+
+def has_kernel(model: BaseEstimator) -> bool:
+    """Whether the columns are functions of the rows, of one width for all features."""
+    return "gamma" in model.get_params() and not model.get_params().get("feature_weights", False)
+
+
 VARIANTS = [model for cls in ESTIMATORS for model in variants(cls)]
-SELECTORS = [model for model in VARIANTS if hasattr(model, "get_support")]
+SELECTORS = [model for model in VARIANTS if is_linear(model)]
 REGRESSORS = [model for model in SELECTORS if is_regressor(model)]
-KERNEL_REGRESSORS = [model for model in VARIANTS if is_regressor(model) and "kernel" in model.get_params()]
+KERNEL_REGRESSORS = [model for model in VARIANTS if is_regressor(model) and has_kernel(model)]
 DEFAULTS = [cls() for cls in ESTIMATORS]
 CASES = {
     "estimator": VARIANTS,
@@ -55,14 +80,14 @@ CASES = {
         if model.get_params().get("intercept_prior", "flat") == "flat" and model.fit_intercept
     ],
     "default": DEFAULTS,
-    "default_selector": [model for model in DEFAULTS if hasattr(model, "get_support")],
+    "default_selector": [model for model in DEFAULTS if is_linear(model)],
     "any_regressor": [model for model in DEFAULTS if is_regressor(model)],
-    "default_regressor": [model for model in DEFAULTS if is_regressor(model) and hasattr(model, "get_support")],
+    "default_regressor": [model for model in DEFAULTS if is_regressor(model) and is_linear(model)],
 }
 """Arguments of a test that stand for every estimator of a kind; whatever joins ESTIMATORS is tested by asking for them.
 
 selector: models whose columns are the features, of which they keep some; regressor: those that regress.
-kernel_regressor: regressors whose columns are kernel functions of the rows.
+kernel_regressor: regressors whose columns are kernel functions of the rows, with one width for all features.
 priced, textbook: regressors with the default charge for a feature, and none.
 flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie.
 """

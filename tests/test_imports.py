@@ -76,12 +76,25 @@ def loaded_by(statement: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def ours() -> set[str]:
-    return loaded_by("import sparsebayes")
+    return loaded_by("from sparsebayes import ARDRegressor")
 
 
 @pytest.fixture(scope="module")
 def theirs() -> set[str]:
     return loaded_by("import sklearn.linear_model")
+
+
+def test_importing_the_package_alone_imports_nothing_but_it():
+    """So that `sparsebayes --help` does not wait for scikit-learn."""
+    assert {
+        name for name in loaded_by("import sparsebayes") if name.startswith(("sparsebayes", "numpy", "sklearn"))
+    } == {"sparsebayes"}
+
+
+def test_every_public_name_is_there_when_asked_for():
+    assert sorted(sparsebayes.__all__) == sorted([*sparsebayes._ON_DEMAND, "__version__"])
+    for name in sparsebayes.__all__:
+        assert getattr(sparsebayes, name) is not None
 
 
 def test_importing_costs_little_more_than_scikit_learns_linear_models(ours, theirs):

@@ -3,19 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sparsebayes.estimators.ard import ARDRegressor
-from sparsebayes.estimators.bls import BLSRegressor
-from sparsebayes.estimators.drvm import DRVMRegressor
-from sparsebayes.estimators.logistic import SparseLogisticRegression
-from sparsebayes.estimators.pcvm import PCVMClassifier
-from sparsebayes.estimators.rvc import RVMClassifier
-from sparsebayes.estimators.rvm import RVMRegressor
-from sparsebayes.estimators.stability import StabilitySelector, selection_frequency
-from sparsebayes.estimators.vb import VBLogisticRegression
-
 if TYPE_CHECKING:
     from sparsebayes.app.onnx_export import to_onnx
     from sparsebayes.app.saving import ModelFileError, load, save
+    from sparsebayes.estimators.ard import ARDRegressor
+    from sparsebayes.estimators.bls import BLSRegressor
+    from sparsebayes.estimators.drvm import DRVMRegressor
+    from sparsebayes.estimators.logistic import SparseLogisticRegression
+    from sparsebayes.estimators.pcvm import PCVMClassifier
+    from sparsebayes.estimators.pfcvm import PFCVMClassifier
+    from sparsebayes.estimators.rvc import RVMClassifier
+    from sparsebayes.estimators.rvm import RVMRegressor
+    from sparsebayes.estimators.stability import StabilitySelector, selection_frequency
+    from sparsebayes.estimators.vb import VBLogisticRegression
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "DRVMRegressor",
     "ModelFileError",
     "PCVMClassifier",
+    "PFCVMClassifier",
     "RVMClassifier",
     "RVMRegressor",
     "SparseLogisticRegression",
@@ -37,12 +38,23 @@ __all__ = [
 ]
 
 _ON_DEMAND = {
+    "ARDRegressor": "sparsebayes.estimators.ard",
+    "BLSRegressor": "sparsebayes.estimators.bls",
+    "DRVMRegressor": "sparsebayes.estimators.drvm",
     "ModelFileError": "sparsebayes.app.saving",
+    "PCVMClassifier": "sparsebayes.estimators.pcvm",
+    "PFCVMClassifier": "sparsebayes.estimators.pfcvm",
+    "RVMClassifier": "sparsebayes.estimators.rvc",
+    "RVMRegressor": "sparsebayes.estimators.rvm",
+    "SparseLogisticRegression": "sparsebayes.estimators.logistic",
+    "StabilitySelector": "sparsebayes.estimators.stability",
+    "VBLogisticRegression": "sparsebayes.estimators.vb",
     "load": "sparsebayes.app.saving",
     "save": "sparsebayes.app.saving",
+    "selection_frequency": "sparsebayes.estimators.stability",
     "to_onnx": "sparsebayes.app.onnx_export",
 }
-"""Names whose modules are imported when they are first asked for, so that `import sparsebayes` stays light."""
+"""Where each name lives. Its module is imported when it is first asked for, so that the command line is quick."""
 
 
 def __getattr__(name: str) -> Any:

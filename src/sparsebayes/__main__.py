@@ -1,5 +1,18 @@
-"""`python -m sparsebayes`: the library's main job on a built-in data set."""
+"""`python -m sparsebayes`: the command line."""
 
-from sparsebayes.app.demo import main
+import sys
 
-main()
+
+def main() -> None:
+    """Run the command line, or say what to install for it."""
+    try:
+        from sparsebayes.app.cli import run
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(f"sparsebayes: the command line needs {error.name}: pip install 'sparsebayes[app]'")
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -420,7 +420,7 @@ FORGERIES = {
     "list type": lambda command: items("ListNode", "os.system", text(command)),
     "set type": lambda command: items("SetNode", "os.system", text(command)),
     "dict type": lambda command: node(
-        "DictNode", "sparsebayes.app.demo.main", content={}, key_types=items("ListNode", "builtins.list")
+        "DictNode", "sparsebayes.app.cli.run", content={}, key_types=items("ListNode", "builtins.list")
     ),
     "constructor": lambda command: node(
         "ConstructorFromReduceNode", "os.system", content=items("TupleNode", "builtins.tuple", text(command))

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from sparsebayes.core.weighted import weighted_kernel
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.solvers.drvm import RegressionBlock
+from sparsebayes.solvers.feature_weights import LEAST, Weigher
+from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import GaussianProblem
+from sparsebayes.solvers.rvm import KernelProblem
 
 SHAPES = [(40, 8), (14, 25)]
 """More rows than columns, and the other way round."""
@@ -139,3 +144,26 @@ def lasso() -> Callable[..., np.ndarray]:
         return w
 
     return solve
+
+
+@pytest.fixture
+def make_weigher() -> Callable[..., Weigher]:
+    """A regression whose inputs are to be weighed; its block is in it. Inputs and target become standard here."""
+
+    def make(X, y, *, kernel="rbf", price=0.0, tol=1e-3, weight=None, flat=True):
+        weight = np.ones(len(X)) if weight is None else weight
+        mean = np.average(X, axis=0, weights=weight)
+        spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+        X = (X - mean) / np.where(spread > 0, spread, 1.0)
+        y = y - flat * np.average(y, weights=weight)
+        t, total = np.sqrt(weight) * y / np.sqrt(np.average(y**2, weights=weight)), float(weight.sum())
+
+        def problem_on(K):
+            rows, none = DenseRows.of(K).standardised(weight, centre=flat), np.zeros(K.shape[1])
+            return KernelProblem(rows, t, total, flat, price=0.0, a=0.0, b=none, c=0.0, d=0.0, least=LEAST)
+
+        template = problem_on(X[:, :1])
+        block = RegressionBlock(problem_on, Settings(1e-5, 5000), template)
+        return Weigher(weighted_kernel(kernel), X, X, block, price, template.n, tol)
+
+    return make

@@ -102,12 +102,13 @@ def test_a_larger_rate_keeps_less(make_problem):
 
 def test_a_vanishing_rate_is_ard(make_problem):
     problem = make_problem(40, 8)
-    ours = solve(problem, 1e-9, **RUN)
-    theirs, _ = ascend(problem, empty(0.1), trace=Trace(), **RUN)
+    exact = RUN | {"tol": 1e-13}
+    ours = solve(problem, 1e-9, **exact)
+    theirs, _ = ascend(problem, empty(0.1), trace=Trace(), **exact)
     assert list(ours.solution.active) == theirs.active
-    # a gain of 1e-9 nats is a relative distance of its root
-    np.testing.assert_allclose(ours.solution.alpha, theirs.solution().alpha, rtol=1e-4)
-    assert ours.log_evidence == pytest.approx(theirs.evidence, abs=1e-7)
+    # what gains 1e-13 nats is its root away from the best
+    np.testing.assert_allclose(ours.solution.alpha, theirs.solution().alpha, rtol=1e-6)
+    assert ours.log_evidence == pytest.approx(theirs.evidence, abs=1e-8)
 
 
 @pytest.mark.parametrize(("shape_", "scale"), [(1.0, 0.0), (3.0, 0.5)])

@@ -12,7 +12,9 @@ import pytest
 
 import sparsebayes
 from sparsebayes.core.scales import ard_candidate
-from sparsebayes.solvers import compiled, sequential
+from sparsebayes.solvers import candidates, compiled, sequential
+from sparsebayes.solvers.candidates import Candidates
+from sparsebayes.solvers.joint import joint_change
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import GaussianProblem, Solution
 from sparsebayes.solvers.sequential import Ascent, ascend, certificate, empty, search
@@ -96,8 +98,11 @@ def test_same_steps_on_kernel_dictionaries(price, hyper, kernel_problem, both):
     assert {info.action for info in trace.infos} >= {"add", "re-estimate", "delete"}
 
 
-def test_same_steps_while_most_candidates_are_known_by_bounds_only(make_problem, both):
-    """Long searches with hundreds of refreshes: the compiled form computes few of the S that the reference does."""
+@pytest.mark.parametrize("n_near", [150, 16])
+def test_same_steps_in_long_searches(n_near, make_problem, both, monkeypatch):
+    """Hundreds of steps, with all candidates current and with few of them."""
+    monkeypatch.setattr(candidates, "ALL_NEAR", 0)
+    monkeypatch.setattr(candidates, "NEAR", n_near)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X = rng.random((150, 5))
@@ -111,6 +116,27 @@ def test_same_steps_while_most_candidates_are_known_by_bounds_only(make_problem,
         actions = [info.action for info in trace.infos]
         assert len(actions) > 10 * sequential.SETTLE
         assert actions.count("add") > actions.count("delete") > 5
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_same_steps_where_a_joint_step_is_taken_back(seed, make_problem, both, monkeypatch):
+    """All precisions together after each action: on few rows Newton's step now and then ends lower than it began."""
+    taken_back, settle = [], Candidates.settle
+
+    def watched(state, tol):
+        n = state.problem.n + 2 * state.problem.c
+        at = state.solution().alpha
+        promised = joint_change(at, state.mean, state.Sigma, n, tol).any()
+        settle(state, tol)
+        taken_back.append(promised and np.array_equal(state.solution().alpha, at))
+
+    monkeypatch.setattr(Candidates, "settle", watched)
+    monkeypatch.setattr(sequential, "SETTLE", 1)
+    monkeypatch.setattr(sequential, "EAGER", 0)
+    problem = make_problem(14, 25, seed=seed, noise=1.0)
+    _, trace = both(ascend, problem, Solution(np.arange(6), np.ones(6), 0.3), tol=1e-7, max_iter=60)
+    assert 0 < sum(taken_back) < len(taken_back)
+    assert (np.diff(trace.objective) > -1e-9).all()
 
 
 @pytest.mark.parametrize("rate", [0.5, 20.0])

@@ -11,9 +11,9 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers import rvc
 from sparsebayes.solvers.ard import solve
 from sparsebayes.solvers.bernoulli import BernoulliProblem
+from sparsebayes.solvers.climb import gaussian_evidence, laplace_evidence
 from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import GaussianProblem, Solution
-from sparsebayes.solvers.climb import gaussian_evidence, laplace_evidence
 from sparsebayes.solvers.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
 
 

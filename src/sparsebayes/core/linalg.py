@@ -56,4 +56,5 @@ def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> Floa
     if np.ndim(weight):
         matrix = matrix * np.sqrt(weight)[:, None]
         return matrix.T @ matrix
-    return weight * (matrix.T @ matrix)
+    gram = matrix.T @ matrix
+    return gram if weight == 1 else weight * gram

@@ -11,7 +11,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
 GRAM_ROWS = 512
-"""Least rows of a block whose Gram matrix is added up: the sum itself is as large as the columns are many."""
+"""Least rows of a block whose Gram matrix is added up, or half as many as columns: the sum itself is that large."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
 
@@ -146,9 +146,11 @@ class DenseRows:
 
     def _gram_pass(self, weight: FloatArray | None) -> FloatArray:
         total = np.zeros((self.n_columns, self.n_columns))
-        for rows, block in self._row_blocks(GRAM_ROWS):
+        for rows, block in self._row_blocks(max(GRAM_ROWS, self.n_columns // 2)):
             total += weighted_gram(block, 1.0 if weight is None else weight[rows])
-        return total / self.scale[:, None] / self.scale
+        total /= self.scale[:, None]
+        total /= self.scale
+        return total
 
     def outer(self, weight: FloatArray) -> FloatArray:
         """Φ diag(weight) Φᵀ, over blocks of columns."""

@@ -5,6 +5,7 @@ from sparsebayes.estimators.bls import BLSRegressor
 from sparsebayes.estimators.drvm import DRVMRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
 from sparsebayes.estimators.pcvm import PCVMClassifier
+from sparsebayes.estimators.pfcvm import PFCVMClassifier
 from sparsebayes.estimators.rvc import RVMClassifier
 from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
@@ -14,6 +15,7 @@ ESTIMATORS = (
     BLSRegressor,
     DRVMRegressor,
     PCVMClassifier,
+    PFCVMClassifier,
     RVMClassifier,
     RVMRegressor,
     SparseLogisticRegression,

@@ -19,11 +19,13 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # What others have put there (a pipeline's callback context) is not the fit's, and stays.
+        foreign = {name for name in vars(self) if name.startswith("_parent")}
         try:
             return fit(self, *args, **kwargs)
         except BaseException:
-            parameters = self.get_params(deep=False)
-            for name in [name for name in vars(self) if name not in parameters]:
+            stays = foreign | set(self.get_params(deep=False))
+            for name in [name for name in vars(self) if name not in stays]:
                 delattr(self, name)
             raise
 

@@ -17,7 +17,6 @@ from sparsebayes.solvers.feature_weights import (
     Block,
     Weighed,
     Weigher,
-    feature_price,
     first_weights,
     random_weights,
     weigh,
@@ -67,21 +66,27 @@ class Inputs:
     unit: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray, y: FloatArray, weight: FloatArray, Z: FloatArray) -> "Inputs":
+    def of(cls, X: FloatArray, y: FloatArray, weight: FloatArray, Z: FloatArray, labels: FloatArray) -> "Inputs":
         """Rows and centres with inputs of mean zero and variance one; a constant input is all zero.
 
         Equal rows become one and all are sorted: then it makes no difference, not even by rounding, in which order rows
         came, or whether they were repeated or weighted. The way to a maximum among many must not depend on that.
+        `labels` tell equal centres apart.
         """
         table, place = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
-        weight, X, y = np.bincount(place.ravel(), weight), table[:, :-1], table[:, -1]
-        centres = np.lexsort(Z.T[::-1])
+        weight, X, y = np.asarray(np.bincount(place.ravel(), weight), np.float64), table[:, :-1], table[:, -1]
+        centres = np.lexsort(np.column_stack([Z, labels]).T[::-1])
         Z = Z[centres]
         total = weight.sum()
         centre = weight @ X / total
         unit = np.sqrt(weight @ (X - centre) ** 2 / total)
         unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
         return cls((X - centre) / unit, y, weight, (Z - centre) / unit, centres, centre, unit)
+
+    @property
+    def n_varied(self) -> int:
+        """Inputs that are not constant: others can neither be chosen nor share a start."""
+        return int(np.isfinite(self.unit).sum())
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,7 @@ def weigh_inputs(
     model: Any,
     inputs: Inputs,
     block: Block[Model],
+    price: float,
     n: float,
     settings: Settings,
     relevance: Callable[[Weigher[Model], Weighed[Model]], FloatArray],
@@ -120,12 +126,13 @@ def weigh_inputs(
 ) -> Weighing[Model]:
     """Feature weights by the model's parameters: the best end of all starts, settled, in the data's units.
 
-    `n` counts the rows that say what the noise is; it is infinite where there is none.
+    `price` is what min_gain="auto" asks of a feature. `n` counts the rows that say what the noise is; it is infinite
+    where there is none.
     """
     if model.kernel not in WEIGHTED:
         raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
     n_features = inputs.X.shape[1]
-    price = feature_price(n_features) if model.min_gain == "auto" else float(model.min_gain)
+    price = price if model.min_gain == "auto" else float(model.min_gain)
     kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
     weigher = Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
     trace = Trace()
@@ -133,7 +140,7 @@ def weigh_inputs(
     ends = weigh(weigher, _starts(model, inputs), trace, beginning_here)
     scores = np.array([weigher.score(end) for end in ends])
     best = ends[int(np.argmax(scores))]
-    best = replace(weigher, tol=settings.tol).settled(best, best.kept, trace)
+    best = replace(weigher, tol=settings.tol).settled(best, weigher.open_to(best), trace)
     if not len(best.fit.active):
         best = replace(best, theta=np.zeros(n_features))
     columns, power = np.flatnonzero(best.theta), POWER[model.kernel]
@@ -148,10 +155,14 @@ def weigh_inputs(
 
 def _starts(model: Any, inputs: Inputs) -> list[FloatArray]:
     """First feature weights in standard units: what `init` says, then several sizes, then as the dice fall."""
-    n_features, n_starts = inputs.X.shape[1], model.n_restarts
     starts = [] if isinstance(model.init, str) else [_given(model, inputs)]
-    starts += first_weights(n_features, n_starts - len(starts))
-    return starts + random_weights(n_features, n_starts - len(starts), check_random_state(model.random_state))
+    n_more = model.n_restarts - len(starts)
+    more = first_weights(inputs.n_varied, n_more)
+    more += random_weights(inputs.n_varied, n_more - len(more), check_random_state(model.random_state))
+    for weights in more:
+        starts.append(np.zeros(inputs.X.shape[1]))
+        starts[-1][np.isfinite(inputs.unit)] = weights
+    return starts
 
 
 def _given(model: Any, inputs: Inputs) -> FloatArray:

@@ -127,7 +127,11 @@ def dictionary(
             return Dictionary(LowRankRows.of(kernel, X), places, own, kernel, X, X)
     rows_of_X, centres = _centres(model, X)
     indices = np.arange(len(centres)) if rows_of_X is None else places[rows_of_X]
-    return Dictionary(_formed(kernel, X, centres, ones), indices, own_columns(X, weight, centres), kernel, centres, X)
+    if rows_of_X is not None and len(rows_of_X) == len(X):  # no two rows are the same
+        own = np.where(weight > 1, -1, np.arange(len(X)))
+    else:
+        own = own_columns(X, weight, centres)
+    return Dictionary(_formed(kernel, X, centres, ones), indices, own, kernel, centres, X)
 
 
 def _formed(kernel: Kernel, X: FloatArray, centres: FloatArray, ones: bool) -> DenseRows:
@@ -216,7 +220,7 @@ def _centres(model: Any, X: FloatArray) -> tuple[IntArray | None, FloatArray]:
     """The centres, and which rows of X they are, where they are rows of X. Equal rows are one centre, the first."""
     candidates = model.candidates
     if candidates is None or isinstance(candidates, Integral):
-        chosen = np.sort(np.unique(X, axis=0, return_index=True)[1])
+        chosen = _first_of_equals(X)
         if candidates is None:
             candidates = len(chosen)
             if len(X) * candidates > LARGEST:
@@ -240,6 +244,13 @@ def _centres(model: Any, X: FloatArray) -> tuple[IntArray | None, FloatArray]:
             f"The 'candidates' parameter must hold points with {X.shape[1]} features, as X has; got {centres.shape[1]}"
         )
     return None, centres
+
+
+def _first_of_equals(X: FloatArray) -> IntArray:
+    """Rows that no earlier one is equal to. Where the values of a single column all differ, that is soon said."""
+    if len(X) and len(np.unique(X[:, 0])) == len(X):
+        return np.arange(len(X))
+    return np.sort(np.unique(X, axis=0, return_index=True)[1])
 
 
 def own_columns(X: FloatArray, weight: FloatArray, centres: FloatArray) -> IntArray:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.posterior import GaussianPosterior
@@ -141,7 +140,8 @@ def in_data_units(
 def with_flat_intercept(fit: LinearFit, level: float, variance: float) -> LinearFit:
     """The same with an intercept at the reference that is independent of the weights."""
     if fit.sign > 0:
-        root, diagonal = block_diag(fit.root, np.sqrt(variance)), np.append(fit.diagonal, 0.0)
+        root, diagonal = np.zeros((len(fit.root) + 1, fit.root.shape[1] + 1)), np.append(fit.diagonal, 0.0)
+        root[:-1, :-1], root[-1, -1] = fit.root, np.sqrt(variance)
     else:
         root, diagonal = np.pad(fit.root, ((0, 0), (0, 1))), np.append(fit.diagonal, variance)
     basis = replace(fit.basis, ones=True)

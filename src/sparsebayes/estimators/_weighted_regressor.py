@@ -15,7 +15,7 @@ from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
 from sparsebayes.solvers.alternation import Alternation
 from sparsebayes.solvers.drvm import RegressionBlock, feature_relevance, start_on
-from sparsebayes.solvers.feature_weights import LEAST
+from sparsebayes.solvers.feature_weights import LEAST, feature_price
 from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.rvm import KernelProblem
 
@@ -50,7 +50,7 @@ class WeightedRegressor(KernelRegressor):
             return WeightedFit(**vars(constant), feature_weights=nothing, feature_relevance=nothing)
         assert book.centres is not None
         settings, weight = self._settings(), target.weight
-        inputs = Inputs.of(book.X, target.y, weight, book.centres)
+        inputs = Inputs.of(book.X, target.y, weight, book.centres, np.zeros(len(book.centres)))
         merged = self._target(inputs.y, inputs.weight, target.flat)
 
         def problem_on(K: FloatArray) -> KernelProblem:
@@ -61,7 +61,8 @@ class WeightedRegressor(KernelRegressor):
         block = RegressionBlock(problem_on, settings, template)
         relevance = partial(feature_relevance, block)
         beginning = partial(Alternation, block) if self._in_batch else None
-        weighing = weigh_inputs(self, inputs, block, template.n, settings, relevance, beginning)
+        price = feature_price(inputs.n_varied)
+        weighing = weigh_inputs(self, inputs, block, price, template.n, settings, relevance, beginning)
         book = book.at(weighing.kernel)
         book = replace(book, rows=self._rows(book, weight, target.flat))
         problem = replace(target.problem(book.rows), least=LEAST)
@@ -73,8 +74,9 @@ class WeightedRegressor(KernelRegressor):
         super()._store(fits, None if self._weighs else gamma, single=single)
         weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
         if weighed:
-            self.feature_weights_ = self._arrays([fit.feature_weights for fit in weighed])
-            self.feature_relevance_ = self._arrays([fit.feature_relevance for fit in weighed])
+            which = 0 if single else slice(None)
+            self.feature_weights_ = np.array([fit.feature_weights for fit in weighed])[which]
+            self.feature_relevance_ = np.array([fit.feature_relevance for fit in weighed])[which]
             self.restart_scores_ = self._arrays([fit.scores for fit in weighed])
 
     @available_if(lambda self: self._weighs)

@@ -23,14 +23,25 @@ def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
     """Columns that keep the kernel's own scale: λ means the same for all of them."""
     standard = book.rows.standardised(weight, centre=flat)
     assert isinstance(standard, DenseRows)
-    return replace(standard, scale=np.where(np.isinf(standard.scale), np.inf, 1.0))
+    scale = np.where(np.isinf(standard.scale), np.inf, 1.0)
+    return DenseRows(standard.X, standard.mean, scale, standard.root_weight)
 
 
 def found_by_bls(
-    problem: KernelProblem, rate: float | None, noise: float | None, settings: Settings, book: Dictionary
+    problem: KernelProblem,
+    rate: float | None,
+    noise: float | None,
+    settings: Settings,
+    book: Dictionary,
+    near: Solution | None = None,
 ) -> Found:
-    """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
-    result = bls.solve(problem, rate, noise=noise, **vars(settings))
+    """The BLS model on the dictionary's columns; rate and noise are learned where they are None.
+
+    The first rate is that of a model near by where one is known: columns of a wide kernel have so little spread that at
+    any other nothing may enter.
+    """
+    first = bls.START_RATE if near is None or not len(near.active) else bls.rate_of(near)
+    result = bls.solve(problem, rate, noise=noise, start_rate=first, **vars(settings))
     excess = excess_variance(problem, result, book.own, book.raw_rows)
     return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
 
@@ -156,7 +167,7 @@ class BLSRegressor(WeightedRegressor):
         given = self.noise_variance
         noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
         rate = None if self.rate == "learn" else float(self.rate)
-        return found_by_bls(problem, rate, noise, self._settings(), book)
+        return found_by_bls(problem, rate, noise, self._settings(), book, start)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         super()._store(fits, gamma, single=single)

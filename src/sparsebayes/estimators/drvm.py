@@ -68,6 +68,8 @@ class DRVMRegressor(WeightedRegressor):
         How well the data determines each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,)
         Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
+    gamma_ : None
+        There is no width that all features share.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
         As in `RVMRegressor`.
     noise_variance_, excess_variance_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
@@ -149,5 +151,5 @@ class DRVMRegressor(WeightedRegressor):
     def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
         if self.prior == "bls":
             assert start is not None
-            return found_by_bls(problem, None, start.noise, self._settings(), book)
+            return found_by_bls(problem, None, start.noise, self._settings(), book, start)
         return solve(problem, "sequential", self._settings(), book.own, book.raw_rows, start)

@@ -28,11 +28,18 @@ def cut(n: int, most: int) -> tuple[int, list[str]]:
     return (n, []) if n <= most else (most, [f"… and {n - most} more"])
 
 
-def draw_bars(ax: Any, names: Sequence[str], values: FloatArray, strong: BoolArray, notes: Sequence[str]) -> None:
+def draw_bars(
+    ax: Any,
+    names: Sequence[str],
+    values: FloatArray,
+    strong: BoolArray,
+    notes: Sequence[str],
+    thickness: float = 0.62,
+) -> None:
     """Horizontal bars, filled where they count and hollow where they do not, with a note behind each; nan is no bar."""
     rows, weak = np.arange(len(values)), ~strong & np.isfinite(values)
-    ax.barh(rows[strong], values[strong], height=0.62, color=BLUE, edgecolor=BLUE)
-    ax.barh(rows[weak], values[weak], height=0.62, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
+    ax.barh(rows[strong], values[strong], height=thickness, color=BLUE, edgecolor=BLUE)
+    ax.barh(rows[weak], values[weak], height=thickness, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
     for row in rows[np.isfinite(values)]:
         at = {"xytext": (5, 0), "textcoords": "offset points", "bbox": BEHIND}
         place = values[row], row

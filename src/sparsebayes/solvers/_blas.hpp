@@ -53,6 +53,7 @@ inline void load_all() {
 // y ← scale M x + keep y, for M with `rows` rows stored without gaps.
 inline void multiply(std::size_t rows, std::size_t columns, double scale, const double *matrix, const double *x,
                      double keep, double *y) {
+    if (rows == 0) return;  // BLAS complains, on standard output, of a leading dimension of zero
     if (columns == 0) {  // BLAS would leave y alone, whatever `keep` says
         for (std::size_t i = 0; i < rows; ++i) y[i] = keep == 0.0 ? 0.0 : keep * y[i];
         return;

@@ -18,9 +18,13 @@ namespace sequential {
 
 using rules::OUT;
 
-constexpr double LOOSE = 1.05;  // S is computed for all candidates when the noise has moved by this factor,
-constexpr int STALE = 20;       // or at this refresh
+struct Move {
+    double gain = 0.0, alpha = OUT;
+    std::int64_t j = -1;
+    size_t place = 0;  // in the model, where it is in
+};
 
+// Actions keep current what is in the model and `near` it; `survey` computes everything and asks again who is near.
 class Candidates {
 public:
     const Problem problem;
@@ -28,6 +32,8 @@ public:
     Indices active;
     Vector alpha, S, Q, mean;
     Square Sigma;
+    Indices near;         // S and Q of other candidates are those of the last survey,
+    double beyond = 0.0;  // when this was the largest gain of one of them
     double noise, evidence = 0.0, objective = 0.0, jitter = 0.0;
 
     Candidates(Problem problem_, Constants constants_, const Indices &start, const Vector &start_alpha, double noise_)
@@ -37,49 +43,19 @@ public:
           S(problem.n_columns()),
           Q(problem.n_columns()),
           noise(noise_),
-          felt(problem.n_columns()),
           copies(problem.n_columns(), 0),
           starting(start),
-          settled(problem.n_columns(), 1),
           flat(problem.rate == 0.0 && problem.a == 0.0 &&
                std::none_of(problem.b.begin(), problem.b.end(), [](double rate) { return rate != 0.0; })) {
         for (size_t k = 0; k < start.size(); ++k) take_in(start[k], start_alpha[k]);
         starting.clear();
-        first_noise = OUT;
-        refresh();
+        survey();
     }
 
-    // The columns that will probably be asked for next: the rest of the start, then the most promising candidates.
+    // The columns that will probably be asked for next: the rest of the start, then the candidates near the model.
     Indices expected() const {
         if (!starting.empty()) return starting;
-        const size_t D = problem.n_columns(), count = std::min<size_t>(constants.prefetch, D);
-        Vector promise(D);
-        for (size_t m = 0; m < D; ++m) promise[m] = Q[m] * Q[m] / std::max(S[m], rules::TINY);
-        Indices order(D);
-        std::iota(order.begin(), order.end(), 0);
-        std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                          [&](std::int64_t i, std::int64_t k) { return promise[i] > promise[k]; });
-        order.resize(count);
-        return order;
-    }
-
-    // Whether candidates are told apart by q²/s alone.
-    bool is_flat() const { return flat; }
-
-    // S of a candidate, of which S may hold only a lower bound.
-    double settle_S(std::int64_t j) {
-        if (!settled[j]) {
-            const size_t M = active.size(), D = problem.n_columns();
-            double explained = 0.0;
-            for (size_t k = 0; k < M; ++k) {
-                double felt_k = 0.0;
-                for (size_t i = 0; i < M; ++i) felt_k += Sigma(i, k) * gram[j + i * D];
-                explained += felt_k * gram[j + k * D];
-            }
-            S[j] = (problem.column_energy[j] - explained / noise) / noise;
-            settled[j] = 1;
-        }
-        return S[j];
+        return Indices(near.begin(), near.begin() + std::min<size_t>(constants.prefetch, near.size()));
     }
 
     bool is_copy(std::int64_t j) const { return copies[j] > 0; }
@@ -94,6 +70,14 @@ public:
     // What one basis more would cost, and what one of those inside does.
     double price_outside() { return total_price(active.size() + 1) - total_price(active.size()); }
     double price_inside() { return active.empty() ? 0.0 : total_price(active.size()) - total_price(active.size() - 1); }
+
+    // What a candidate outside the model would bring, and at which precision.
+    Move entry(std::int64_t j) {
+        if (is_copy(j)) return {0.0, OUT, j};
+        const double to = rules::candidate(S[j], Q[j], problem.a, problem.b[j], pull());
+        const double brings = rules::gain(to, S[j], Q[j], pull()) - price_outside();
+        return brings > 0 ? Move{brings, to, j} : Move{0.0, OUT, j};
+    }
 
     // Nats to be had from the noise variance; none when it would go below its floor.
     double noise_gain() const {
@@ -117,9 +101,7 @@ public:
         objective -= (0.5 * problem.n + problem.c) * (std::log(factor) + best / to - best / noise);
         for (const auto j : active) alpha[j] /= factor;
         for (double &entry : Sigma.at) entry *= factor;
-        for (Vector *each : {&S, &Q})
-            for (double &entry : *each) entry /= factor;
-        noise_of_S *= factor, first_noise *= factor;
+        for (const auto m : near) S[m] /= factor, Q[m] /= factor;
         terms.noise = noise = to;
     }
 
@@ -130,15 +112,11 @@ public:
         const Vector at = alpha_inside(), change = joint_change(at, mean, Sigma, problem.n + 2 * problem.c, tol);
         if (change.empty()) return refresh();
         for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k] * std::exp(change[k]);
-        // C grows at most like the prior variance that grows most: to the bounds of S as if the noise had grown so.
-        const double grown = std::exp(std::min(*std::min_element(change.begin(), change.end()), 0.0));
-        noise_of_S *= grown, first_noise *= grown;
         refresh();
         rescale();
         if (!(objective < before)) return;
         for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k];
         noise = was;
-        first_noise = OUT;
         refresh();
     }
 
@@ -152,16 +130,31 @@ public:
     double pull() const { return problem.rate / noise; }
 
     // Everything from scratch, for the present α and σ².
+    void survey() {
+        near.clear();
+        refresh();
+        feel(gram.data(), problem.n_columns(), [](size_t m) { return m; });
+        const size_t D = problem.n_columns();
+        std::vector<Move> entries;
+        for (size_t m = 0; m < D; ++m)
+            if (std::isinf(alpha[m])) entries.push_back(entry(m));
+        const auto better = [](const Move &one, const Move &other) {
+            return one.gain > other.gain || (one.gain == other.gain && one.j < other.j);
+        };
+        const size_t count = std::min<size_t>(constants.near, entries.size());
+        const size_t ranked = std::min(count + 1, entries.size());
+        std::partial_sort(entries.begin(), entries.begin() + ranked, entries.end(), better);
+        beyond = ranked > count ? entries[count].gain : 0.0;
+        for (size_t k = 0; k < count; ++k) near.push_back(entries[k].j);
+        gather_near();
+    }
+
+    // The model and those near it from scratch, for the present α and σ².
     void refresh() {
-        const size_t M = active.size(), D = problem.n_columns();
+        const size_t M = active.size();
         const double beta = 1 / noise;
         const double half_logdet = refresh_posterior();
-        if (is_flat() && drift() < LOOSE && ++age < STALE)
-            loosen_S();
-        else
-            refresh_S();
-        blas::multiply(D, M, -beta, gram.data(), mean.data(), 0.0, Q.data());
-        for (size_t m = 0; m < D; ++m) Q[m] += beta * problem.projection[m];
+        feel(near_gram.data(), near.size(), [this](size_t i) { return near[i]; });
         update_terms();
         constexpr double two_pi = 6.283185307179586476925;
         double fit = -0.5 * problem.n_weighted * std::log(two_pi * noise) - residual / (2 * noise);
@@ -177,7 +170,7 @@ public:
     }
 
     void add(std::int64_t j, double to) {
-        const size_t M = active.size(), D = problem.n_columns();
+        const size_t M = active.size();
         const double beta = 1 / noise;
         append_column(j);
         Vector g(M);
@@ -185,9 +178,6 @@ public:
             const double near = beta * G(M, k);
             for (size_t i = 0; i < M; ++i) g[i] += Sigma(i, k) * near;
         }
-        // φ_mᵀ B e_j for every candidate m
-        std::copy_n(&gram[M * D], D, felt.data());
-        blas::multiply(D, M, -beta, gram.data(), g.data(), beta, felt.data());
         const double var = 1 / (to + S[j]), weight = var * Q[j];
         Sigma.grow();
         for (size_t k = 0; k < M; ++k) {
@@ -197,7 +187,9 @@ public:
         }
         Sigma(M, M) = var;
         mean.push_back(weight);
-        feel(-var, -weight);
+        for (double &each : g) each = -each;
+        g.push_back(1.0);
+        move_near(g, -var, -weight);
         active.push_back(j);
         alpha[j] = to;
         update_terms();
@@ -213,6 +205,7 @@ public:
     void remove(size_t place) {
         const size_t D = problem.n_columns();
         const std::int64_t j = active[place];
+        const double s = s_inside(place), q = q_inside(place);
         rank_one(place, 1 / Sigma(place, place));
         Sigma.drop(place);
         G.drop(place);
@@ -220,7 +213,13 @@ public:
         count_copies(&gram[place * D], j, -1);
         gram.erase(gram.begin() + place * D, gram.begin() + (place + 1) * D);
         active.erase(active.begin() + place);
+        near_gram.erase(near_gram.begin() + place * near.size(), near_gram.begin() + (place + 1) * near.size());
         alpha[j] = OUT;
+        S[j] = s, Q[j] = q;
+        if (std::find(near.begin(), near.end(), j) == near.end()) {
+            near.push_back(j);
+            gather_near();
+        }
         update_terms();
     }
 
@@ -228,14 +227,19 @@ private:
     Vector gram;  // ΦᵀΦ_active, all candidates × active
     Square G;     // its rows of the active ones
     Square root;  // lower triangular, Σ = rootᵀ root
-    Vector felt, block, prices;
+    Vector near_gram;  // its rows of those near
+    Vector prices;
     std::vector<int> copies;
     Indices starting;
     rules::NoiseTerms terms{};
-    double residual = 0.0, noise_of_S = 0.0, first_noise = 0.0;
-    std::vector<char> settled;
-    int age = 0;
+    double residual = 0.0;
     bool flat;
+
+    void gather_near() {
+        near_gram.clear();
+        for (size_t k = 0; k < active.size(); ++k)
+            for (const auto m : near) near_gram.push_back(gram[m + k * problem.n_columns()]);
+    }
 
     double total_price(size_t n_kept) {
         while (prices.size() <= n_kept) prices.push_back(problem.total_price(static_cast<std::int64_t>(prices.size())));
@@ -272,43 +276,29 @@ private:
         return found.half_logdet;
     }
 
-    // felt ← ‖root Φ_activeᵀφ_m‖² for every candidate m, over blocks of candidates that stay in the cache.
-    void row_squares() {
-        const size_t M = active.size(), D = problem.n_columns(), step = 256;
+    // S and Q of candidates from scratch, by the rows φ_mᵀΦ_active of `P`, over blocks that stay in the cache.
+    template <typename Which>
+    void feel(const double *P, size_t rows, const Which &which) {
+        const size_t M = active.size(), step = 256;
         const int m = static_cast<int>(M);
-        const double one = 1.0;
-        std::fill(felt.begin(), felt.end(), 0.0);
-        block.resize(step * M);
-        for (size_t from = 0; M > 0 && from < D; from += step) {
-            const size_t rows = std::min(step, D - from);
-            const int n = static_cast<int>(rows);
-            for (size_t k = 0; k < M; ++k) std::copy_n(&gram[from + k * D], rows, &block[k * rows]);
-            blas::trmm("R", "L", "T", "N", &n, &m, &one, root.at.data(), &m, block.data(), &n);
+        const double one = 1.0, beta = 1 / noise;
+        if (rows == 0) return;
+        Vector block(std::min(step, rows) * M), felt, explained;
+        for (size_t from = 0; from < rows; from += step) {
+            const size_t count = std::min(step, rows - from);
+            const int n = static_cast<int>(count);
+            for (size_t k = 0; k < M; ++k) std::copy_n(&P[from + k * rows], count, &block[k * count]);
+            felt.assign(count, 0.0), explained.resize(count);
+            blas::multiply(count, M, 1.0, block.data(), mean.data(), 0.0, explained.data());
+            if (M > 0) blas::trmm("R", "L", "T", "N", &n, &m, &one, root.at.data(), &m, block.data(), &n);
             for (size_t k = 0; k < M; ++k)
-                for (size_t i = 0; i < rows; ++i) felt[from + i] += block[i + k * rows] * block[i + k * rows];
+                for (size_t i = 0; i < count; ++i) felt[i] += block[i + k * count] * block[i + k * count];
+            for (size_t i = 0; i < count; ++i) {
+                const std::int64_t j = which(from + i);
+                S[j] = beta * problem.column_energy[j] - beta * beta * felt[i];
+                Q[j] = beta * (problem.projection[j] - explained[i]);
+            }
         }
-    }
-
-    void refresh_S() {
-        const double beta = 1 / noise;
-        row_squares();
-        for (size_t m = 0; m < S.size(); ++m) S[m] = beta * problem.column_energy[m] - beta * beta * felt[m];
-        std::fill(settled.begin(), settled.end(), 1);
-        noise_of_S = first_noise = noise;
-        age = 0;
-    }
-
-    // How far the noise has gone since S was computed for all candidates.
-    double drift() const { return std::max(noise / first_noise, first_noise / noise); }
-
-    // S from scratch is most of the work of a refresh, and hardly moves with the noise: C = σ²I + ΦA⁻¹Φᵀ falls at most
-    // like σ², so φᵀC⁻¹φ does not fall as σ² falls, and falls at most like 1/σ² as σ² grows. Most candidates are ruled
-    // out by that lower bound of S, which is an upper bound of q²/s; the others are settled when they are looked at.
-    void loosen_S() {
-        const double at_least = std::min(noise_of_S / noise, 1.0);
-        for (double &s : S) s *= at_least;
-        std::fill(settled.begin(), settled.end(), 0);
-        noise_of_S = noise;
     }
 
     // ‖t - Φμ‖² (the expanded square or, where that has lost its digits, from the rows), and what the noise rules ask.
@@ -332,19 +322,22 @@ private:
         const size_t M = active.size();
         const Vector column(Sigma.at.begin() + place * M, Sigma.at.begin() + (place + 1) * M);
         const double weight = mean[place];
-        blas::multiply(problem.n_columns(), M, 1 / noise, gram.data(), column.data(), 0.0, felt.data());
         for (size_t k = 0; k < M; ++k) {
             const double pull = kappa * column[k];
             for (size_t i = 0; i < M; ++i) Sigma(i, k) -= pull * column[i];
             mean[k] -= kappa * weight * column[k];
         }
-        feel(kappa, kappa * weight);
+        move_near(column, kappa, kappa * weight);
     }
 
-    void feel(double on_S, double on_Q) {
-        for (size_t m = 0; m < felt.size(); ++m) {
-            S[m] += on_S * felt[m] * felt[m];
-            Q[m] += on_Q * felt[m];
+    // S and Q of those near, by what they have in common with a combination of the columns in the model.
+    void move_near(const Vector &combination, double on_S, double on_Q) {
+        const size_t M = combination.size();
+        Vector felt(near.size());
+        blas::multiply(near.size(), M, 1 / noise, near_gram.data(), combination.data(), 0.0, felt.data());
+        for (size_t i = 0; i < near.size(); ++i) {
+            S[near[i]] += on_S * felt[i] * felt[i];
+            Q[near[i]] += on_Q * felt[i];
         }
     }
 
@@ -359,6 +352,7 @@ private:
             G(M, k) = gram[j + k * D];
         }
         G(M, M) = gram[j + M * D];
+        for (const auto m : near) near_gram.push_back(gram[m + M * D]);
     }
 
     // Counts every other candidate that is a multiple of φ_j.

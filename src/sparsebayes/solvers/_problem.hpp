@@ -58,7 +58,7 @@ struct Problem {
 
 struct Constants {
     double copy, noise_floor;
-    std::int64_t prefetch;
+    std::int64_t near, prefetch;
     Vector jitter_ladder;
 };
 

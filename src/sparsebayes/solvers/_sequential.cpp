@@ -18,12 +18,6 @@ namespace sequential {
 using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
 using Info = std::tuple<double, double, size_t, double, const char *>;  // the fields of loop.Info
 
-struct Move {
-    double gain = 0.0, alpha = OUT;
-    std::int64_t j = -1;
-    size_t place = 0;  // in the model, where it is in
-};
-
 struct Settings {
     double tol;
     bool hold_noise;
@@ -45,11 +39,7 @@ public:
     Info step() {
         const double before = state.objective;
         const char *action = "noise";
-        Move best = best_move();
-        if (best.gain <= settings.tol && age > 0) {  // before it ends, without what rounding has left
-            settle();
-            best = best_move();
-        }
+        const Move best = best_move();
         const double to_gain = std::max(best.gain, settings.hold_noise ? 0.0 : state.noise_gain());
         if (best.gain > settings.tol) {
             action = make(best);
@@ -81,55 +71,26 @@ private:
         age = 0;
     }
 
-    // The best change of a single precision, given all others; of equal ones the first, as in NumPy.
+    // The best change of a single precision, given all others.
     Move best_move() {
+        const Move best = best_near();
+        if (best.gain > std::max(settings.tol, state.beyond)) return best;
+        if (best.gain <= settings.tol && age > 0) settle();  // before it ends, all precisions together
+        state.survey();
+        return best_near();
+    }
+
+    // The same among those in the model and near it; of equal ones the first, as in NumPy.
+    Move best_near() {
         Move best;
-        const double price = state.price_inside();
-        for (size_t place = 0; place < state.active.size(); ++place) {
-            const Move move = move_inside(place, price);
+        const auto consider = [&best](const Move &move) {
             if (move.gain > best.gain || (move.gain == best.gain && move.j < best.j)) best = move;
-        }
-        if (left > 0) look_outside(best);
+        };
+        const double price = state.price_inside();
+        for (size_t place = 0; place < state.active.size(); ++place) consider(move_inside(place, price));
+        for (const auto j : state.near)
+            if (left > 0 && std::isinf(state.alpha[j])) consider(state.entry(j));
         return best;
-    }
-
-    bool may_enter(size_t m) const { return std::isinf(state.alpha[m]) && !state.is_copy(m); }
-
-    void look_outside(Move &best) {
-        const double price = state.price_outside();
-        if (!state.is_flat()) {
-            for (size_t m = 0; m < state.problem.n_columns(); ++m)
-                if (may_enter(m)) consider(best, m, price);
-            return;
-        }
-        // The largest q²/s is all that is asked for. Where it is an upper bound it is settled, and one looks again.
-        while (true) {
-            const std::int64_t j = most_promising();
-            if (j < 0) return;
-            const double bound = state.S[j], q = state.Q[j];
-            if (rules::gain(rules::ard_candidate(bound, q, 0.0, 0.0), bound, q) - price <= best.gain) return;
-            if (state.settle_S(j) == bound) return consider(best, j, price);
-        }
-    }
-
-    // The candidate of largest q²/s > 1, with which the worth ½(q²/s - 1 - log q²/s) rises; -1 if there is none.
-    std::int64_t most_promising() {
-        std::int64_t best = -1;
-        double most_q2 = 1.0, its_s = 1.0;
-        for (size_t m = 0; m < state.problem.n_columns(); ++m) {
-            const double q2 = state.Q[m] * state.Q[m];
-            if (!(q2 * its_s > most_q2 * state.S[m]) || !may_enter(m)) continue;
-            const double s = state.S[m] > 0 ? state.S[m] : state.settle_S(m);  // a bound may have passed zero
-            if (s > 0 && q2 * its_s > most_q2 * s) most_q2 = q2, its_s = s, best = m;
-        }
-        return best;
-    }
-
-    void consider(Move &best, std::int64_t j, double price) {
-        const double s = state.S[j], q = state.Q[j];
-        const double to = rules::candidate(s, q, state.problem.a, state.problem.b[j], state.pull());
-        const double brings = rules::gain(to, s, q, state.pull()) - price;
-        if (brings > best.gain) best = {brings, to, j, 0};
     }
 
     // A basis is worth the evidence it brings at its own best precision; in the model belongs what is worth its price.
@@ -214,14 +175,15 @@ NB_MODULE(_sequential, module) {
             "__init__",
             [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double tol,
                bool hold_noise, std::int64_t max_additions, double copy, std::int64_t refresh, std::int64_t eager,
-               std::int64_t settle, std::int64_t prefetch, double noise_floor, Vector jitter_ladder) {
+               std::int64_t settle, std::int64_t near, std::int64_t prefetch, double noise_floor,
+               Vector jitter_ladder) {
                 Problem read = read_problem(problem);
-                Constants constants{copy, noise_floor, prefetch, std::move(jitter_ladder)};
+                Constants constants{copy, noise_floor, near, prefetch, std::move(jitter_ladder)};
                 new (self) Search(std::move(read), std::move(constants), active, alpha, noise,
                                   {tol, hold_noise, max_additions, refresh, eager, settle});
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
-            "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+            "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
         .def("step", &Search::step, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("active", [](const Search &self) { return self.state.active; })
         .def_prop_ro("alpha", [](const Search &self) { return self.state.alpha_inside(); })

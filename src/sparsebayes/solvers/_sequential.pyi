@@ -19,6 +19,7 @@ class Search:
         refresh: int,
         eager: int,
         settle: int,
+        near: int,
         prefetch: int,
         noise_floor: float,
         jitter_ladder: list[float],

@@ -5,7 +5,7 @@ the likelihood at the posterior mean, its curvature is kept positive definite, a
 step gains. It only has to come near a maximum; solvers/feature_weights.py goes on from there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -54,34 +54,39 @@ class Alternation:
         state = State(theta, beta, useful, n_centres * scale[useful] ** 2.0, NOISE_START)
         tol = self.weigher.tol
         state, _ = iterate(state, self.step, trace=self.trace, tol=tol, max_iter=TURNS, callback=self.weigher.callback)
-        scales = np.log(np.append(state.alpha, state.noise))
-        K = self.weigher.columns(state.theta, self.weigher.Z[state.active])
-        value = self.block.evidence(K, scales).value
-        return Weighed(state.theta, Fit(value, state.active, scales, Solution(state.active, state.alpha, state.noise)))
+        scales, model = np.log(np.append(state.alpha, state.noise)), Solution(state.active, state.alpha, state.noise)
+        return Weighed(state.theta, Fit(self.evidence(state, state.theta), state.active, scales, model))
 
     def step(self, state: State) -> tuple[State, Info]:
         """One turn: scales of the vectors and the noise, then the weights of the inputs and theirs."""
-        before = self.objective(state)
+        before = self.evidence(state, state.theta)
         state = self.weighed(self.rescaled(state))
-        return state, Info(before, abs(self.objective(state) - before), len(state.active), action="alternate")
+        # Not the objective: where the kernel is nearly linear already, the prior of θ would rise for ever as θ → 0.
+        change = abs(self.evidence(state, state.theta) - before)
+        return state, Info(before, change, len(state.active), action="alternate")
 
-    def objective(self, state: State, theta: FloatArray | None = None) -> float:
-        """Log evidence, and the prior of θ at its present precisions."""
-        theta = state.theta if theta is None else theta
-        kept = theta > 0
+    def evidence(self, state: State, theta: FloatArray) -> float:
+        """Log evidence with other weights of the inputs."""
         K = self.weigher.columns(theta, self.weigher.Z[state.active])
-        value = self.block.evidence(K, np.log(np.append(state.alpha, state.noise))).value
+        return self.block.evidence(K, np.log(np.append(state.alpha, state.noise))).value
+
+    def objective(self, state: State, theta: FloatArray) -> float:
+        """Log evidence, and the prior of θ at its present precisions."""
+        kept, value = theta > 0, self.evidence(state, theta)
         prior = 0.5 * np.log(state.beta[kept]).sum() - 0.5 * float(state.beta[kept] @ theta[kept] ** 2)
         return value + float(prior)
 
     def rescaled(self, state: State) -> State:
         """MacKay's rule for all precisions of vectors, and for the noise; what the data says nothing of goes."""
         problem = self.block.problem_on(self.weigher.columns(state.theta, self.weigher.Z[state.active]))
+        useful = np.isfinite(problem.rows.scale)
+        if not useful.all():  # a column that has become constant, but for rounding
+            return self.rescaled(replace(state, active=state.active[useful], alpha=state.alpha[useful]))
         square = problem.rows.scale**2
         posterior = gaussian_posterior(problem.rows, 1 / state.noise, problem.t / state.noise, state.alpha / square)
         residual = problem.distance(problem.rows.predict(posterior.mean))
         gamma = posterior.gamma
-        stays = (gamma > LEAST_SHARE) | (gamma == gamma.max())
+        stays = (gamma > LEAST_SHARE) | (gamma == gamma.max(initial=0.0))
         alpha = mackay(posterior.mean, posterior.var, gamma, 0.0, 0.0) * square
         noise = max(noise_mackay(residual, state.noise, float(gamma.sum()), problem.n, 0.0, 0.0), NOISE_FLOOR)
         return State(state.theta, state.beta, state.active[stays], alpha[stays], noise)
@@ -111,7 +116,7 @@ class Alternation:
 
     def _along(self, state: State, kept: IntArray, change: FloatArray) -> FloatArray:
         """As far along a step as the objective rises; no weight below 0."""
-        before = self.objective(state)
+        before = self.objective(state, state.theta)
         for halving in range(HALVINGS):
             theta = state.theta.copy()
             theta[kept] = np.maximum(theta[kept] + 0.5**halving * change, 0.0)

@@ -103,7 +103,7 @@ def describe(state: Candidates, gap: float, converged: bool, trace: Trace) -> Re
     """What a search has ended with."""
     return Result(
         state.solution(),
-        state.posterior(),
+        state.posterior,
         state.evidence,
         gap,
         converged,

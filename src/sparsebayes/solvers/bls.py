@@ -75,10 +75,15 @@ def solve(
 
 
 def best_rate(state: Candidates, shape: float, scale: float) -> float:
-    """λ = 2(M + a - 1)/(Σg + 2b) for the M weights in the model, of which g = 1/(ασ²)."""
-    g = 1 / (state.solution().alpha * state.noise)
-    count = len(g) + shape - 1
-    return float(2 * count / (g.sum() + 2 * scale)) if len(g) and count > 0 else state.problem.rate
+    """λ of largest objective for the weights in the model; as it stands where there are none."""
+    count = len(state.active) + shape - 1
+    return rate_of(state.solution(), shape, scale) if state.active and count > 0 else state.problem.rate
+
+
+def rate_of(model: Solution, shape: float = 1.0, scale: float = 0.0) -> float:
+    """λ = 2(M + a - 1)/(Σg + 2b) of M weights with the variances σ²g = 1/α."""
+    g = 1 / (model.alpha * model.noise)
+    return float(2 * (len(g) + shape - 1) / (g.sum() + 2 * scale))
 
 
 def rate_gain(state: Candidates, other: float, shape: float) -> float:

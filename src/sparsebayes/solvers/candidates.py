@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
-from sparsebayes.core.scales import TINY, NoiseRule, candidate, gain, is_flat, noise_mackay
+from sparsebayes.core.scales import NoiseRule, candidate, gain, is_flat, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.joint import joint_change
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
@@ -15,10 +15,24 @@ COPY = 1 - 1e-10
 """Columns with a larger cosine are copies of each other; only one of them may be in the model."""
 PREFETCH = 32
 """Gram columns that are computed in one pass over the rows."""
+NEAR = 64
+"""Candidates outside the model that are kept current between two surveys of all of them,"""
+ALL_NEAR = 512
+"""unless there are no more than so many columns: to keep all of those current takes no time."""
+
+
+def n_near(n_columns: int) -> int:
+    """How many candidates are kept current."""
+    return n_columns if n_columns <= ALL_NEAR else NEAR
 
 
 class Candidates:
-    """μ, Σ of the model and S, Q of every candidate, kept current while bases come and go."""
+    """μ, Σ of the model and S, Q of the candidates, kept current while bases come and go.
+
+    An action changes S and Q of every candidate, but the next few are nearly always among the few best. So the search
+    surveys all candidates, narrows them to those few, and acts on what is in the model and `near` it until another,
+    `beyond`, may bring more than any of these. The S and Q of the others are those of the last survey.
+    """
 
     def __init__(self, problem: GaussianProblem, start: Solution) -> None:
         self.problem = problem
@@ -30,7 +44,12 @@ class Candidates:
         self._copies = np.zeros(problem.n_columns, dtype=np.intp)
         for j, alpha in zip(start.active, start.alpha, strict=True):
             self._take_in(int(j), float(alpha), start.active)
-        self.refresh()
+        self.near: IntArray = np.arange(problem.n_columns)
+        """Candidates whose S and Q are current."""
+        self.beyond = 0.0
+        """The largest gain of a candidate that is not near, at the last survey."""
+        self.S, self.Q = np.empty(problem.n_columns), np.empty(problem.n_columns)
+        self.survey()
 
     def _take_in(self, j: int, alpha: float, ahead: IntArray) -> None:
         """A basis of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
@@ -49,20 +68,34 @@ class Candidates:
         """ΦᵀΦ_active (all candidates × active)."""
         return self._gram[:, : len(self.active)]
 
+    def survey(self) -> None:
+        """Everything from scratch, for the present α and σ²; all are near then."""
+        self.near = np.arange(self.problem.n_columns)
+        self.beyond = 0.0
+        self.refresh()
+
+    def narrow(self) -> None:
+        """Of those near only the candidates of largest gain stay."""
+        outside = np.flatnonzero(np.isinf(self.alpha))
+        gain = self.moves().gain[outside]
+        order, count = np.argsort(-gain, kind="stable"), n_near(self.problem.n_columns)
+        self.near = outside[order[:count]]
+        self.beyond = float(gain[order[count]]) if len(order) > count else 0.0
+
     def refresh(self) -> None:
-        """Everything from scratch, for the present α and σ²."""
-        beta, active, P = 1 / self.noise, self.active, self.gram_columns
-        posterior = self.posterior()
+        """The model and those near it from scratch, for the present α and σ²."""
+        active, alpha, p = self.active, self.alpha[self.active], self.problem
+        posterior = self.posterior = self._posterior()
         self.mean, self.Sigma, self.jitter = posterior.mean, posterior.covariance(), posterior.jitter
+        near, beta = self.near, 1 / self.noise
+        P = self.gram_columns[near]
         felt = P @ posterior.root.T  # Σ = rootᵀ root
-        self.S = beta * self.problem.column_energy - beta**2 * np.einsum("ij,ij->i", felt, felt)
-        self.Q = beta * (self.problem.projection - P @ self.mean)
+        self.S[near] = beta * p.column_energy[near] - beta**2 * np.einsum("ij,ij->i", felt, felt)
+        self.Q[near] = beta * (p.projection[near] - P @ self.mean)
         self._measure()
-        alpha = self.alpha[active]
-        fit = self.problem.fit(self.residual, self.noise)
+        fit = p.fit(self.residual, self.noise)
         self.evidence = log_evidence(fit, self.mean, alpha, posterior.logdet)
-        p, rate = self.problem, self._rate
-        rate = rate[active] if isinstance(rate, np.ndarray) else rate
+        rate = self._rate[active] if isinstance(self._rate, np.ndarray) else self._rate
         priors = log_hyper_prior(alpha, p.a, rate).sum() + log_hyper_prior(beta, p.c, p.d)
         self.objective = self.evidence + float(priors) - 0.5 * self.pull * float((1 / alpha).sum())
 
@@ -80,7 +113,7 @@ class Candidates:
         d = problem.d + 0.5 * problem.rate * float((1 / alpha).sum())
         self.noise_terms = (self.residual, self.noise, float(gamma.sum()), problem.n, problem.c, d)
 
-    def posterior(self) -> GaussianPosterior:
+    def _posterior(self) -> GaussianPosterior:
         """Posterior of the weights in the model, from scratch."""
         beta, active = 1 / self.noise, self.active
         gram = beta * self.gram_columns[active]
@@ -185,16 +218,16 @@ class Candidates:
 
     def _add(self, j: int, alpha: float) -> None:
         beta, M = 1 / self.noise, len(self.active)
-        self._append_column(M, j, self._promising)
+        self._append_column(M, j, lambda: self.near[:PREFETCH])
         g = self.Sigma @ (beta * self._gram[j, :M])
-        beta_e = beta * (self._gram[:, M] - self._gram[:, :M] @ g)  # φ_mᵀ B e_j for every candidate m
+        beta_e = beta * (self._gram[self.near, M] - self._gram[self.near, :M] @ g)  # φ_mᵀ B e_j for every m near
         var = 1 / (alpha + self.S[j])
         mean = var * self.Q[j]
         corner = -var * g[:, None]
         self.Sigma = np.block([[self.Sigma + var * np.outer(g, g), corner], [corner.T, np.full((1, 1), var)]])
         self.mean = np.append(self.mean - mean * g, mean)
-        self.S -= var * beta_e**2
-        self.Q -= mean * beta_e
+        self.S[self.near] -= var * beta_e**2
+        self.Q[self.near] -= mean * beta_e
         self.active.append(j)
         self.alpha[j] = alpha
 
@@ -206,7 +239,11 @@ class Candidates:
 
     def _delete(self, j: int) -> None:
         position = self.active.index(j)
+        s, q = self.factors()
         self._rank_one(position, 1 / self.Sigma[position, position])
+        self.S[j], self.Q[j] = s[j], q[j]
+        if j not in self.near:
+            self.near = np.append(self.near, j)
         self.Sigma = np.delete(np.delete(self.Sigma, position, 0), position, 1)
         self.mean = np.delete(self.mean, position)
         self._copies -= self._is_copy(self._gram[:, position], j)
@@ -216,15 +253,11 @@ class Candidates:
 
     def _rank_one(self, position: int, kappa: float) -> None:
         column, mean = self.Sigma[:, position].copy(), self.mean[position]
-        felt = (self.gram_columns @ column) / self.noise  # φ_mᵀ B Φ Σ_j for every candidate m
+        felt = (self.gram_columns[self.near] @ column) / self.noise  # φ_mᵀ B Φ Σ_j for every m near
         self.Sigma -= kappa * np.outer(column, column)
         self.mean = self.mean - kappa * mean * column
-        self.S += kappa * felt**2
-        self.Q += kappa * mean * felt
-
-    def _promising(self) -> IntArray:
-        """The candidates most likely to enter next."""
-        return np.argsort(-(self.Q**2) / np.maximum(self.S, TINY))[:PREFETCH]
+        self.S[self.near] += kappa * felt**2
+        self.Q[self.near] += kappa * mean * felt
 
     def _append_column(self, position: int, j: int, ahead: Callable[[], IntArray]) -> None:
         if position == self._gram.shape[1]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+from scipy.special import chdtri
 
 from sparsebayes.core.evidence import worth_at
 from sparsebayes.core.linalg import factorise
@@ -27,12 +28,12 @@ STARTS = (1.4, 0.7, 0.35, 2.8, 5.6)
 """First weights are these divided by twice the number of (standardised) inputs: then typical exponents are such."""
 LEAST = 0.1
 """Nats that a vector must bring: wide kernels find many that bring nothing."""
+FALSE = 0.05
+"""Useless features that are expected to be kept."""
 STEPS = 300
 """Steps of a climb."""
 TRIAL = 50
 """Steps of a climb that finds out what a feature is worth."""
-DOUBT = 5.0
-"""A feature that loses more than so many times its price beyond it is not given a search to do without it."""
 ROUNDS = 30
 """Turns of climb and search that one start may take."""
 
@@ -118,45 +119,51 @@ class Weigher(Generic[Model]):
         theta[free] = top.parameters
         return Weighed(theta, replace(fit, objective=top.value, scales=top.scales))
 
-    def settled(self, start: Weighed[Model], free: BoolArray, trace: Trace, rounds: int = ROUNDS) -> Weighed[Model]:
-        """Climb and search in turns until a turn brings no more than `tol`."""
+    def settled(self, start: Weighed[Model], free: BoolArray, trace: Trace) -> Weighed[Model]:
+        """Climb, prune and search in turns until a turn brings no more than `tol`.
+
+        Features go before vectors come: with many useless features in play a search would find vectors for single rows.
+        """
+        free, needed = free.copy(), np.zeros(len(start.theta), dtype=bool)
 
         def turn(at: Weighed[Model]) -> tuple[Weighed[Model], Info]:
-            top = self.climbed(at, free) if len(at.fit.active) else at
+            top = self.pruned(self.climbed(at, free), needed) if len(at.fit.active) else at
             if not top.kept.any():
                 return at, Info(at.fit.objective, 0.0, len(at.fit.active), action="weigh")
             there = self.searched(top.theta, top.fit)
-            if there.fit.objective <= at.fit.objective + self.tol:
+            if self.standing(there) <= self.standing(at) + self.tol:
                 # The search from the old centres may be stuck where one from nothing is not.
-                there = max(there, self.searched(top.theta), key=_objective)
-            rise = there.fit.objective - at.fit.objective
+                there = max(there, self.searched(top.theta), key=self.standing)
+            rise = self.standing(there) - self.standing(at)
+            free[:] = self.open_to(there)
             info = Info(at.fit.objective, max(rise, 0.0), len(there.fit.active), action="weigh")
-            return max(there, at, key=_objective), info
+            return max(there, at, key=self.standing), info
 
-        end, _ = iterate(start, turn, trace=trace, tol=self.tol, max_iter=rounds, callback=self.callback)
+        end, _ = iterate(start, turn, trace=trace, tol=self.tol, max_iter=ROUNDS, callback=self.callback)
         return end
 
-    def pruned(self, at: Weighed[Model]) -> Weighed[Model]:
-        """Without the features that do not bring their price, given the others.
+    def open_to(self, at: Weighed[Model]) -> BoolArray:
+        """Features that go on being weighed: those that have a weight or, where they have no price, all."""
+        return at.kept if self.price > 0 else self.varied
+
+    def pruned(self, at: Weighed[Model], needed: BoolArray) -> Weighed[Model]:
+        """Without the features that do not bring their price, given the others; `needed` learns which do.
 
         What a feature is worth is what is really lost when it goes and the others have taken over. The evidence without
-        it, all else unchanged, says in which order to try; groups that seem worthless together are tried together, and
-        halved where they are not.
+        it, all else unchanged, says in which order to try; those that each seem worthless are tried together (though no
+        more than half of all, so that the others can take over), and half of them where that loses more than they would
+        one by one, as copies of each other do.
         """
-        needed = np.zeros(len(at.theta), dtype=bool)
-        while len(at.fit.active) and (doubtful := np.flatnonzero(at.kept & ~needed)).size and self.price > 0:
+        while self.price > 0 and len(at.fit.active) and (doubtful := np.flatnonzero(at.kept & ~needed)).size:
             losses = np.array([self._loss(at, int(k)) for k in doubtful])
             order = np.argsort(losses)
-            saved = [self._saved(at, size) for size in range(1, len(order) + 1)]
-            cheap = np.flatnonzero(np.cumsum(losses[order]) < saved)
-            size = min(cheap[-1] + 1 if cheap.size else 1, int(at.kept.sum()) - 1)
-            while size:
-                group = doubtful[order[:size]]
-                there = self._without(at, group)
-                if there is not None:
-                    at = there
-                    break
+            cheap = int((losses < self._saved(at, 1)).sum())
+            size = min(max(cheap, 1), int(at.kept.sum()) // 2)
+            while size and (there := self._without(at, doubtful[order[:size]], losses[order[:size]].sum())) is None:
                 size //= 2
+            if size:
+                assert there is not None
+                at = there
             else:
                 needed[doubtful[order[0]]] = True
         return at
@@ -168,16 +175,12 @@ class Weigher(Generic[Model]):
         columns = self.columns(theta, self.Z[at.fit.active])
         return at.fit.objective - self.block.evidence(columns, at.fit.scales).value
 
-    def _without(self, at: Weighed[Model], group: IntArray) -> Weighed[Model] | None:
-        """The model without some features, if that loses less than they cost; in doubt also with other vectors."""
-        price = self._saved(at, len(group))
-        enough = at.fit.objective - price
+    def _without(self, at: Weighed[Model], group: IntArray, expected: float) -> Weighed[Model] | None:
+        """The model without some features, if that loses less than one costs, or than all do and was expected."""
+        enough = at.fit.objective - min(self._saved(at, len(group)), max(self._saved(at, 1), expected))
         theta = at.theta.copy()
         theta[group] = 0.0
         there = self.climbed(replace(at, theta=theta), theta > 0, TRIAL, enough)
-        if enough - DOUBT * price < there.fit.objective < enough and there.kept.any():
-            there = self.searched(there.theta, there.fit)
-            there = self.climbed(there, there.kept, TRIAL, enough)
         return there if there.fit.objective >= enough else None
 
     def _saved(self, at: Weighed[Model], n_dropped: int) -> float:
@@ -195,30 +198,30 @@ class Weigher(Generic[Model]):
         return self.price * n_features * self.n / max(self.n - n_features - n_vectors, 1.0)
 
     def score(self, at: Weighed[Model]) -> float:
-        """What the ends of different starts are compared by: the objective less the price of all that was chosen."""
+        """What models are compared by: the objective less the price of all that was chosen, features and vectors.
+
+        The evidence of a choice of vectors does not know among how many they were chosen, and a kernel that narrows
+        finds ever more (see `choice_price`).
+        """
         kept = at.kept
         X, weight = self.X[:, kept], at.theta[kept]
         each = choice_price(X, lambda X, Z: self.kernel(X, Z, weight).value) if kept.any() else 0.0
-        return self._priced(at) - each * len(at.fit.active)
+        n_vectors = len(at.fit.active)
+        return at.fit.objective - self.total_price(int(kept.sum()), n_vectors) - each * n_vectors
+
+    def standing(self, at: Weighed[Model]) -> float:
+        """What a turn is to raise: the score or, where features have no price, the plain evidence."""
+        return self.score(at) if self.price > 0 else at.fit.objective
 
     def ascended(self, start: Weighed[Model], trace: Trace) -> Weighed[Model]:
         """A maximum that no turn, no departure and no return of features improves."""
-        everything = self.varied
-        best = self._chosen(start, everything, trace)
-        while self.price > 0:
-            released = self.climbed(best, everything) if len(best.fit.active) else best
-            there = self._chosen(released, released.kept, trace)
-            if self._priced(there) <= self._priced(best) + self.tol:
+        best = self.settled(start, self.varied, trace)
+        while self.price > 0 and len(best.fit.active):
+            there = self.settled(best, self.varied, trace)
+            if self.score(there) <= self.score(best) + self.tol:
                 break
             best = there
         return best
-
-    def _chosen(self, start: Weighed[Model], free: BoolArray, trace: Trace) -> Weighed[Model]:
-        chosen = self.pruned(self.settled(start, free, trace))
-        return self.settled(chosen, chosen.kept, trace)
-
-    def _priced(self, at: Weighed[Model]) -> float:
-        return at.fit.objective - self.total_price(int(at.kept.sum()), len(at.fit.active))
 
 
 def _objective(at: Weighed[Model]) -> float:
@@ -226,8 +229,20 @@ def _objective(at: Weighed[Model]) -> float:
 
 
 def feature_price(n_features: int) -> float:
-    """What the best of so many useless features would seem to be worth: the worth at r = 2 log P (docs/min_gain.md)."""
-    return worth_at(float(2 * np.log(n_features))) if n_features > 1 else 0.0
+    """What a feature must be worth so that of P useless ones FALSE are expected to pass.
+
+    The squared z-score of a useless weight, which cannot be negative, exceeds r with half of the probability that χ²
+    with one degree of freedom does; the price is the worth at that r (docs/min_gain.md).
+    """
+    return worth_at(float(chdtri(1, 2 * FALSE / n_features))) if n_features > 1 else 0.0
+
+
+def class_feature_price(n_rows: float, n_features: int) -> float:
+    """What a feature must bring to two classes: log P + ½ log N, as in the extended BIC (Chen & Chen 2008).
+
+    Labels say little, and vectors are chosen to go with a feature; the price of regression lets useless ones pass.
+    """
+    return float(np.log(n_features) + 0.5 * np.log(n_rows)) if n_features > 1 else 0.0
 
 
 def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
@@ -245,7 +260,7 @@ def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray
 
 def first_weights(n_features: int, n_starts: int) -> list[FloatArray]:
     """Equal weights of several sizes, at most as many as there are in STARTS."""
-    return [np.full(n_features, c / (2 * n_features)) for c in STARTS[:n_starts]]
+    return [np.full(n_features, c / (2 * max(n_features, 1))) for c in STARTS[:n_starts]]
 
 
 def random_weights(n_features: int, n_starts: int, rng: np.random.RandomState) -> list[FloatArray]:

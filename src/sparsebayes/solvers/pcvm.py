@@ -282,14 +282,17 @@ class Search(rvc.Search):
         return replace(found, posterior=replace(found.posterior, mean=mode.w), level=level)
 
 
-def solve(problem: BernoulliProblem, truncation: Truncation, settings: Settings) -> Result:
-    """Search from the model without weights, on label-signed columns."""
+def solve(
+    problem: BernoulliProblem, truncation: Truncation, settings: Settings, start: Model | None = None
+) -> Result:
+    """Search from a model, or from the one without weights, on label-signed columns."""
     search, none = Search(problem, settings.tol, truncation), np.empty(0, dtype=np.intp)
-    first = search.settle(Model(none, np.empty(0), problem.base_mode(0)), search.settler.formed(none), settings.tol)
+    model = Model(none, np.empty(0), problem.base_mode(0)) if start is None else start
+    first = search.settle(model, search.settler.formed(model.active), settings.tol)
     never = replace(first.model, evidence=-np.inf)
-    start = rvc.State(first, first._replace(model=never), rvc.NOTHING, rvc.Pool(none, problem.rows, np.inf))
+    begun = rvc.State(first, first._replace(model=never), rvc.NOTHING, rvc.Pool(none, problem.rows, np.inf))
     trace = Trace()
-    state, converged = iterate(search.surveyed(start)[0], search.step, trace=trace, **vars(settings))
+    state, converged = iterate(search.surveyed(begun)[0], search.step, trace=trace, **vars(settings))
     worth, gap = search.certificate(state)
     model, where = state.now.model, search.predictor(state.now)
     converged = converged and state.now.arrived and gap <= settings.tol

@@ -161,7 +161,9 @@ class _Rivals:
         rows, active, energy = problem.rows, result.solution.active, problem.column_energy
         beta, self.noise = 1 / result.solution.noise, result.solution.noise
         self.rows, self.Sigma, self.mean = rows, Sigma, result.posterior.mean
-        gram = rows.project(rows.columns(active))
+        gram = np.empty((rows.n_columns, len(active)))
+        for k, j in enumerate(active):
+            gram[:, k] = rows.gram_column(int(j), lambda: active)
         felt = gram @ result.posterior.root.T
         self.beta_gram = beta * gram
         self.S = beta * energy - beta**2 * np.einsum("ij,ij->i", felt, felt)

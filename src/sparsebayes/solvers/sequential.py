@@ -13,7 +13,7 @@ import numpy as np
 from sparsebayes.core.evidence import log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.solvers import compiled
-from sparsebayes.solvers.candidates import COPY, PREFETCH, Candidates
+from sparsebayes.solvers.candidates import COPY, PREFETCH, Candidates, n_near
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
@@ -59,6 +59,7 @@ class Ascent:
 
     def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
         self.state = Candidates(problem, start)
+        self.state.narrow()
         self.tol = tol
         self.hold_noise = hold_noise
         self.rescales = not hold_noise and self.state.is_scale_free
@@ -73,9 +74,6 @@ class Ascent:
         state, tol = self.state, self.tol
         before, action = state.objective, "noise"
         best, top, goal = self._best()
-        if top <= tol and self.age:  # before it ends, without what rounding has left
-            self._settle()
-            best, top, goal = self._best()
         to_gain = max(top, 0.0 if self.hold_noise else state.noise_gain)
         if top > tol:
             state.objective += top + _not_in_gain(state, best, goal)
@@ -93,8 +91,22 @@ class Ascent:
 
     def _best(self) -> tuple[int, float, float]:
         """The basis to move, the nats which that brings, and its new precision."""
-        moves = self.state.moves()
-        brings = moves.gain if self.left else np.where(np.isinf(self.state.alpha), 0.0, moves.gain)
+        state, best = self.state, self._best_near()
+        if best[1] > max(self.tol, state.beyond):
+            return best
+        if best[1] <= self.tol and self.age:  # before it ends, all precisions together
+            self._settle()
+        state.survey()
+        state.narrow()
+        return self._best_near()
+
+    def _best_near(self) -> tuple[int, float, float]:
+        """The same among those in the model and near it."""
+        state, moves = self.state, self.state.moves()
+        reachable = np.isfinite(state.alpha)
+        if self.left:
+            reachable[state.near] = True
+        brings = np.where(reachable, moves.gain, 0.0)
         best = int(np.argmax(brings))
         return best, float(brings[best]), float(moves.alpha[best])
 
@@ -110,7 +122,7 @@ class Ascent:
 
     def end(self) -> Candidates:
         """Where it stands, computed from scratch."""
-        self.state.refresh()
+        self.state.survey()
         return self.state
 
 
@@ -132,6 +144,7 @@ class CompiledAscent:
             refresh=REFRESH,
             eager=EAGER,
             settle=SETTLE,
+            near=n_near(problem.n_columns),
             prefetch=PREFETCH,
             noise_floor=NOISE_FLOOR,
             jitter_ladder=list(JITTER_LADDER),

@@ -1,0 +1,342 @@
+"""The `sparsebayes` command. What is heavy is imported by the subcommand that needs it, so that help comes at once."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from sparsebayes import __version__
+from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.guard import check_writable, guarded, interrupted, results_apart
+from sparsebayes.app.options import (
+    Cv,
+    Data,
+    Exclude,
+    Features,
+    Group,
+    Impute,
+    Json,
+    ModelPath,
+    Sample,
+    Seed,
+    Setting,
+    TargetName,
+    Task,
+    Verbose,
+)
+
+NOT_CONVERGED = 4
+"""Exit code of a fit that was cut short; its result is written all the same."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"sparsebayes {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def sparsebayes(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Sparse Bayesian learning: from a table to a verdict.
+
+    \b
+    sparsebayes fit diabetes --report report.html        a built-in data set
+    sparsebayes fit patients.csv --target outcome -o model.skops
+    sparsebayes predict model.skops new.csv --interval 0.9 -o out.parquet
+    sparsebayes compare patients.csv --target outcome
+
+    Results go to standard output, everything else to standard error. Exit codes: 0 fine, 2 usage, 3 data, 4 not
+    converged (a result is still written), 130 interrupted, 1 anything else.
+    """
+
+
+def _choice(value: str, option: str, choices: tuple[str, ...]) -> None:
+    if value and value not in choices:
+        raise UsageError(f"{option} {value} is not known: choose {', '.join(choices)}")
+
+
+def _problem(request: Any) -> Any:
+    """The data, read and encoded; what there is to know about them is told."""
+    from sparsebayes.app.console import tell
+    from sparsebayes.app.preparation import prepared
+    from sparsebayes.app.targets import TASKS
+
+    _choice(request.task, "--task", TASKS)
+    _choice(request.impute, "--impute", ("median", "mean"))
+    problem = prepared(request)
+    for note in problem.notes:
+        tell(note)
+    return problem
+
+
+# --- commands ---
+
+
+@app.command()
+@guarded
+def fit(
+    data: Data,
+    target: TargetName = "",
+    model: Annotated[
+        str, typer.Option("--model", "-m", help="auto, or one of ard slr vb rvm bls pcvm pfcvm drvm.")
+    ] = "auto",
+    task: Task = "auto",
+    features: Features = None,
+    exclude: Exclude = None,
+    group: Group = "",
+    impute: Impute = "",
+    sample: Sample = 0,
+    cv: Cv = 5,
+    setting: Setting = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Write the fitted model (model.skops).")] = None,
+    report: Annotated[str | None, typer.Option(help="Write a report: one HTML file that needs no network.")] = None,
+    as_json: Json = False,
+    seed: Seed = 0,
+    verbose: Verbose = False,
+) -> None:
+    """Fit a model: how good, how sure, what matters.
+
+    \b
+    sparsebayes fit diabetes --report report.html
+    sparsebayes fit patients.csv --target outcome -o model.skops
+    sparsebayes fit spectra.parquet --target protein --features 'w*' --features '!w999'
+    sparsebayes fit sqlite:///study.db#visits --target relapse --group subject --exclude 'id*'
+    sparsebayes fit ratings.csv --target stars --task regression --impute median
+    sparsebayes fit sinc --model rvm --set gamma=0.1 --json
+
+    \b
+    Models for numbers:  ard   linear, few features        rvm   kernel, few rows
+                         drvm  kernel, few rows and features   bls   kernel, for much noise
+    Models for classes:  slr   linear, few features        rvm, pcvm   kernel, few rows
+                         vb    linear, all features        pfcvm       kernel, few rows and features
+
+    `auto` begins with the linear model and takes the relevance vector machine where that predicts held-out rows clearly
+    better. Text and yes/no columns become columns of zeros and ones (colour=red).
+    """
+    check_writable(output, "-o")
+    check_writable(report, "--report", (".html", ".htm"))
+    from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.models import OURS, settings
+    from sparsebayes.app.preparation import Request
+    from sparsebayes.app.results import study_json
+    from sparsebayes.app.studying import Settings, studied
+    from sparsebayes.app.verdict import print_study
+
+    _choice(model, "--model", ("auto", *OURS))
+    given = settings(setting or [])
+    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    with progress(verbose) as tick:
+        study = studied(problem, model, Settings(impute, given, tick))
+    for message in study.warnings:
+        tell(f"warning: {message}")
+    if output is not None:
+        from sparsebayes.app.modelfile import save_study
+
+        save_study(study, problem.recipe, output)
+        tell(f"model written to {output}")
+    if report is not None:
+        from sparsebayes.app.report import write
+
+        write(study, report)
+        tell(f"report written to {report}")
+    if as_json:
+        print_json(study_json(study))
+    else:
+        print_study(out(), study)
+    if not study.pipeline[-1].converged_:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+@app.command()
+@guarded
+def predict(
+    model: ModelPath,
+    data: Data,
+    interval: Annotated[
+        float | None, typer.Option(help="Also the ends of an interval that holds a new observation this often: 0.9.")
+    ] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Columns of DATA to copy: a name or a glob.")] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="A .csv, .tsv, .parquet or .feather file; else CSV to stdout.")
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Predict the rows of a table with a fitted model.
+
+    \b
+    sparsebayes predict model.skops new.csv
+    sparsebayes predict model.skops new.csv --interval 0.9 --keep id -o out.parquet
+
+    Columns are found by their names, in any order; others are ignored. Numbers come with `prediction` and `std` (and
+    `lower`, `upper`), classes with `prediction` and a `probability=…` for each.
+    """
+    if interval is not None and not 0 < interval < 1:
+        raise UsageError(f"--interval {interval:g} must lie between 0 and 1, both excluded")
+    from sparsebayes.app.console import progress, tell
+    from sparsebayes.app.modelfile import open_model
+    from sparsebayes.app.predicting import WRITERS, predictions, write_table
+    from sparsebayes.app.tables import open_table
+
+    check_writable(output, "-o", tuple(WRITERS))
+    stored = open_model(model)
+    table = open_table(data)
+    with progress(verbose) as tick:
+        found = predictions(stored, table, interval, keep or (), tick)
+    if output is None:
+        sys.stdout.write(found.write_csv())
+        return
+    write_table(found, output)
+    tell(f"{len(found):,} predictions written to {output}")
+
+
+@app.command()
+@guarded
+def compare(
+    data: Data,
+    target: TargetName = "",
+    only: Annotated[list[str] | None, typer.Option(help="Compare these models only, by name; may be repeated.")] = None,
+    task: Task = "auto",
+    features: Features = None,
+    exclude: Exclude = None,
+    group: Group = "",
+    impute: Impute = "",
+    sample: Sample = 0,
+    cv: Cv = 5,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="Also write the table to a file.")] = None,
+    as_json: Json = False,
+    seed: Seed = 0,
+    verbose: Verbose = False,
+) -> None:
+    """Rank all suitable models and plain baselines.
+
+    All are cross-validated on the same folds.
+
+    \b
+    sparsebayes compare diabetes
+    sparsebayes compare patients.csv --target outcome --group subject --cv 10
+    sparsebayes compare friedman1 --only ard --only drvm --only gp -o table.csv
+
+    The best is on top. The differences from it are paired over the folds, and their uncertainty allows for the rows
+    that the training parts share: where it is as large as the difference, the two models are not told apart. The log
+    score is the mean negative log probability (density) of the truth: smaller is better.
+    """
+    from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.predicting import WRITERS, write_table
+    from sparsebayes.app.preparation import Request
+    from sparsebayes.app.results import plain
+    from sparsebayes.app.studying import Settings, compared
+    from sparsebayes.app.verdict import print_scores
+
+    check_writable(output, "-o", tuple(WRITERS))
+    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    with progress(verbose) as tick:
+        comparison = compared(problem, only or (), Settings(impute, tick=tick))
+    for note in comparison.left_out:
+        tell(note)
+    lines = [vars(line) for line in comparison.scores]
+    if output is not None:
+        import polars as pl
+
+        write_table(pl.DataFrame(lines), output)
+        tell(f"table written to {output}")
+    if as_json:
+        about = {"version": __version__, "source": problem.source, "target": problem.target_name}
+        about |= {"task": problem.target.task, "n_rows": len(problem.y), "seed": seed}
+        print_json(plain({**about, "scores": lines, "left_out": comparison.left_out}))
+    else:
+        print_scores(out(), comparison.scores, problem.target.task)
+
+
+@app.command()
+@guarded
+def inspect(model: ModelPath, as_json: Json = False) -> None:
+    """Show what a model has kept, and how it ended.
+
+    \b
+    sparsebayes inspect model.skops
+    sparsebayes inspect model.skops --json
+    """
+    from sparsebayes.app.console import out, print_json
+    from sparsebayes.app.modelfile import open_model
+    from sparsebayes.app.verdict import print_stored, stored_json
+
+    stored = open_model(model)
+    if as_json:
+        print_json(stored_json(stored))
+    else:
+        print_stored(out(), stored)
+
+
+@app.command()
+@guarded
+def export(
+    model: ModelPath,
+    output: Annotated[str, typer.Argument(metavar="FILE", help="The file to write: model.onnx.")],
+) -> None:
+    """Export a model to ONNX.
+
+    \b
+    sparsebayes export model.skops model.onnx
+
+    Programs in other languages run it without Python. The graph takes one matrix "X" of doubles, whose columns are
+    listed on standard output; categories are columns of zeros and ones (colour=red). It gives "mean" and "std", or
+    "label" and "probabilities".
+    """
+    check_writable(output, "FILE", (".onnx",))
+    from sparsebayes.app.console import tell
+    from sparsebayes.app.modelfile import open_model
+
+    stored = open_model(model)
+    try:
+        from sparsebayes.app.onnx_export import to_onnx
+
+        to_onnx(stored.pipeline, output)
+    except ImportError as error:
+        raise UsageError(f"{error}: pip install 'sparsebayes[onnx]'") from error
+    except ValueError as error:
+        raise DataError(str(error)) from error
+    tell(f"model written to {output}; the columns of X are, in this order:")
+    print("\n".join(stored.recipe.features))
+
+
+@app.command()
+@guarded
+def datasets(as_json: Json = False) -> None:
+    """List the built-in data sets.
+
+    \b
+    sparsebayes datasets
+    sparsebayes fit friedman1 --model drvm
+
+    Their names can be used as DATA.
+    """
+    from sparsebayes.app.console import out, print_json
+    from sparsebayes.app.datasets import DATASETS
+    from sparsebayes.app.verdict import print_datasets
+
+    if as_json:
+        keys = ("target", "task", "n_rows", "n_features", "about")
+        print_json({name: {key: getattr(known, key) for key in keys} for name, known in DATASETS.items()})
+    else:
+        print_datasets(out(), DATASETS)
+
+
+def run() -> None:
+    """What the installed command calls."""
+    results_apart()
+    try:
+        app(prog_name="sparsebayes")
+    except KeyboardInterrupt:
+        sys.exit(interrupted())

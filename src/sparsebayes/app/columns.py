@@ -1,0 +1,187 @@
+"""From the columns of a table to the matrix that a model sees, the same way at `fit` and at `predict`."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sparsebayes.app.errors import DataError
+from sparsebayes.core.types import BoolArray, FloatArray
+
+MOST_LEVELS = 50
+"""Different words in a column beyond which it is a name or a comment, not a category."""
+NOWHERE = None
+"""The level of a category for rows in which it is missing."""
+
+
+def matching(columns: Sequence[str], pattern: str, option: str) -> list[str]:
+    """Columns with this very name, or those that a glob matches."""
+    found = [pattern] if pattern in columns else [name for name in columns if fnmatchcase(name, pattern)]
+    if not found:
+        raise DataError(f"{option} '{pattern}' matches no column; the table has {listed(columns)}")
+    return found
+
+
+def chosen(columns: Sequence[str], wanted: Sequence[str], unwanted: Sequence[str], taken: Sequence[str]) -> list[str]:
+    """The feature columns: those that a glob of `wanted` matches, less those of `unwanted`, in the table's order.
+
+    A pattern with a leading ! is unwanted. What is `taken` (target, groups) is never a feature.
+    """
+    without = [*unwanted, *(pattern[1:] for pattern in wanted if pattern.startswith("!") and pattern not in columns)]
+    wanted = [pattern for pattern in wanted if not pattern.startswith("!") or pattern in columns]
+    keep = {name for pattern in wanted or ["*"] for name in matching(columns, pattern, "--features")}
+    drop = {name for pattern in without for name in matching(columns, pattern, "--exclude")} | set(taken)
+    found = [name for name in columns if name in keep - drop]
+    if not found:
+        raise DataError("no feature is left: --features and --exclude together take all columns away")
+    return found
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: a number, or a category with its levels."""
+
+    name: str
+    levels: tuple[str | None, ...] = ()
+
+    @property
+    def encoded(self) -> list[str]:
+        """What it becomes: itself, one column for the second of two levels, or one for each level of more."""
+        return [f"{self.name}={_word(level)}" for level in self._shown] if self.levels else [self.name]
+
+    @property
+    def _shown(self) -> tuple[str | None, ...]:
+        return self.levels[1:] if len(self.levels) == 2 else self.levels
+
+    def values(self, series: pl.Series, impute: bool) -> FloatArray:
+        """The encoded columns of these rows, one below the other."""
+        if not self.levels:
+            return _numbers(series, impute)[None]
+        words = _words(series)
+        unknown = ~words.is_in([level for level in self.levels if level is not None]).fill_null(True)
+        if NOWHERE not in self.levels:
+            _refuse_missing(series, words.is_null().to_numpy(), "this model has seen none missing")
+        if unknown.any():
+            row = int(unknown.arg_true()[0])
+            raise DataError(
+                f"column '{self.name}' has '{words[row]}' in row {row + 1}, which the model has not seen: it knows "
+                f"{listed([_word(level) for level in self.levels])}"
+            )
+        matches = [words.is_null() if level is None else (words == level).fill_null(False) for level in self._shown]
+        return np.array([match.to_numpy() for match in matches], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which columns a model takes, and what becomes of them."""
+
+    columns: tuple[Column, ...]
+    impute: str = ""
+    """"median" or "mean" of the column where a number is missing; empty: missing values are refused."""
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame, names: Sequence[str], impute: str) -> "Recipe":
+        """Learn the levels of categories from a table, and refuse what is no feature."""
+        recipe = cls(tuple(Column(name, _levels(frame[name], impute)) for name in names), impute)
+        encoded = recipe.features
+        if len(set(encoded)) < len(encoded):
+            twice = next(name for k, name in enumerate(encoded) if name in encoded[:k])
+            raise DataError(f"'{twice}' would be two columns, a given one and a category's: rename one of them")
+        return recipe
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Recipe":
+        """The inverse of `to_json`."""
+        columns = (Column(item["name"], tuple(item["levels"])) for item in data["columns"])
+        return cls(tuple(columns), data["impute"])
+
+    def to_json(self) -> dict[str, Any]:
+        """What JSON can keep beside the model."""
+        return asdict(self)
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the encoded columns."""
+        return [name for column in self.columns for name in column.encoded]
+
+    def missing_from(self, columns: Sequence[str]) -> list[str]:
+        """Columns that a table lacks."""
+        there = set(columns)
+        return [column.name for column in self.columns if column.name not in there]
+
+    def encode(self, frame: pl.DataFrame) -> FloatArray:
+        """The matrix, one row for each row of the table."""
+        X = np.empty((len(frame), len(self.features)))
+        start = 0
+        for column in self.columns:
+            values = column.values(frame[column.name], bool(self.impute))
+            X[:, start : start + len(values)] = values.T
+            start += len(values)
+        return X
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in a sentence; the rest is counted."""
+    shown = ", ".join(f"'{name}'" for name in names[:most])
+    return shown + f" and {len(names) - most} more" * (len(names) > most)
+
+
+def _word(level: str | None) -> str:
+    return "(missing)" if level is None else level
+
+
+def _is_category(series: pl.Series) -> bool:
+    return series.dtype == pl.Boolean or series.dtype in (pl.String, pl.Categorical, pl.Enum)
+
+
+def _words(series: pl.Series) -> pl.Series:
+    """Categories as words; at `predict` also numbers, where the training table had words like '1'."""
+    return series.cast(pl.String)
+
+
+def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
+    """The levels of a category, sorted; none for a number."""
+    name = series.name
+    if series.null_count() == len(series):
+        raise DataError(f"column '{name}' has no values at all: leave it out with --exclude '{name}'")
+    if not _is_category(series):
+        if not series.dtype.is_numeric():
+            raise DataError(
+                f"column '{name}' holds {series.dtype}, neither numbers nor words: leave it out with --exclude '{name}'"
+            )
+        return ()
+    words = _words(series)
+    if not impute:
+        _refuse_missing(series, words.is_null().to_numpy())
+    levels = words.drop_nulls().unique().sort().to_list()
+    if len(levels) > MOST_LEVELS:
+        raise DataError(
+            f"column '{name}' has {len(levels)} different words ('{levels[0]}', '{levels[1]}', …), and a category has "
+            f"at most {MOST_LEVELS}: leave it out with --exclude '{name}'"
+        )
+    return (*levels, *[NOWHERE] * bool(words.null_count()))
+
+
+def _numbers(series: pl.Series, impute: bool) -> FloatArray:
+    """A column of numbers; nan where it has none, if these are to be imputed."""
+    if not series.dtype.is_numeric() and series.dtype not in (pl.Null, pl.Boolean):
+        sample = series.drop_nulls()
+        raise DataError(f"column '{series.name}' must hold numbers, but has '{sample[0]}'")
+    values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise DataError(f"column '{series.name}' is infinite in row {row + 1}: correct it, or leave it empty")
+    if not impute:
+        _refuse_missing(series, np.isnan(values))
+    return values
+
+
+def _refuse_missing(series: pl.Series, missing: BoolArray, why: str = "") -> None:
+    if missing.any():
+        n, row = int(missing.sum()), int(np.flatnonzero(missing)[0]) + 1
+        where = f"row {row}" if n == 1 else f"{n} rows, the first of them row {row}"
+        remedy = why or f"fill them with --impute median, or leave the column out with --exclude '{series.name}'"
+        raise DataError(f"column '{series.name}' misses a value in {where}: {remedy}")

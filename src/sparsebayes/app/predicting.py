@@ -1,0 +1,75 @@
+"""`predict`: a table in, a table of predictions out."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sparsebayes.app.columns import listed, matching
+from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.files import whole_file
+from sparsebayes.app.modelfile import Stored
+from sparsebayes.app.tables import Table
+
+BLOCK = 50_000
+"""Rows that are predicted at a time."""
+
+
+def predictions(
+    stored: Stored, table: Table, interval: float | None, keep: Sequence[str], tick: Callable[[str, int, int], None]
+) -> pl.DataFrame:
+    """One row for each row of the table: prediction, and how sure it is."""
+    missing = stored.recipe.missing_from(table.columns)
+    if missing:
+        raise DataError(
+            f"{table.source} lacks {listed(missing)}, which the model needs; it has {listed(table.columns)}"
+        )
+    classes = hasattr(stored.model, "classes_")
+    if interval is not None and classes:
+        raise UsageError("--interval is for regression; for classes the probabilities say how sure the model is")
+    kept = list(dict.fromkeys(name for pattern in keep for name in matching(table.columns, pattern, "--keep")))
+    names = [column.name for column in stored.recipe.columns]
+    frame = table.read(list(dict.fromkeys([*names, *kept])))
+    X = pl.DataFrame(stored.recipe.encode(frame), schema=stored.recipe.features)
+    total = -(-len(X) // BLOCK)
+    made = []
+    for k in range(total):
+        made.append(_predicted(stored, X[k * BLOCK : (k + 1) * BLOCK], interval))
+        tick("predict", k + 1, total)
+    found = pl.concat(made)
+    twice = sorted(set(kept) & set(found.columns))
+    if twice:
+        raise DataError(f"--keep '{twice[0]}': the predictions have a column of this name; rename yours")
+    return pl.concat([frame.select(kept), found], how="horizontal") if kept else found
+
+
+def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.DataFrame:
+    if hasattr(stored.model, "classes_"):
+        p = stored.pipeline.predict_proba(X)
+        names = [f"probability={label}" for label in stored.model.classes_]
+        return pl.DataFrame({"prediction": stored.pipeline.predict(X), **dict(zip(names, p.T, strict=True))})
+    mean, std = stored.pipeline.predict(X, return_std=True)
+    if np.ndim(mean) > 1:
+        raise DataError("the model has several targets; the command line predicts one")
+    found = {"prediction": mean, "std": std}
+    if interval is not None:
+        seen = stored.pipeline[:-1].transform(X) if len(stored.pipeline) > 1 else X
+        ends = stored.model.predict_interval(seen, coverage=interval)
+        found |= {"lower": ends[..., 0], "upper": ends[..., 1]}
+    return pl.DataFrame(found)
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, object], None]] = {
+    ".csv": lambda frame, file: frame.write_csv(file),
+    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+    ".parquet": lambda frame, file: frame.write_parquet(file),
+    ".feather": lambda frame, file: frame.write_ipc(file),
+}
+"""How tables are written, by how the name of the file ends."""
+
+
+def write_table(frame: pl.DataFrame, path: str) -> None:
+    """Write a table whole or not at all."""
+    with whole_file(path) as file:
+        WRITERS[Path(path).suffix.lower()](frame, file)

@@ -1,0 +1,54 @@
+"""The report of a study: one HTML file that needs neither network nor script."""
+
+import os
+from typing import Any
+
+from sparsebayes.app.files import whole_file
+from sparsebayes.app.report_facts import Facts
+from sparsebayes.app.report_sections import command, provenance, sections, warned
+from sparsebayes.app.report_verdict import answers, lede
+from sparsebayes.app.report_words import name
+from sparsebayes.app.study import Study
+
+
+def write(study: Study, path: str | os.PathLike[str]) -> None:
+    """Write the report of a study, whole or not at all. The same study gives the same bytes."""
+    data = html(study).encode()
+    with whole_file(path) as file:
+        file.write(data)
+
+
+def html(study: Study) -> str:
+    """The report as text. Whatever comes from the data is escaped, and shortened where it is very long."""
+    facts = Facts(study)
+    return str(
+        _environment()
+        .get_template("report.html")
+        .render(
+            target=name(study.target),
+            source=name(study.source, 200),
+            lede=lede(facts),
+            answers=answers(facts),
+            sections=sections(facts),
+            provenance=provenance(facts),
+            command=command(facts),
+            warnings=warned(facts),
+            version=name(study.version),
+            n_rows=len(study.y),
+        )
+    )
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"the report needs {error.name}: pip install 'sparsebayes[app]'") from error
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("sparsebayes.app"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )

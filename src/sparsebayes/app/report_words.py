@@ -1,0 +1,131 @@
+"""Numbers and names as a reader wants them: few digits, true minus signs, nothing that breaks a page."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsebayes.estimators._notebook import short
+from sparsebayes.inspection._style import listed
+
+LONGEST = 80
+"""Characters of a name in a table."""
+PHONE = 38
+"""Letters of a line of a table on a phone."""
+NAMED = 10
+"""Of these at least for the name of a row, which can be broken."""
+NONE = "–"
+"""What stands where a number does not apply."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
+PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text; the first of each row names it."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    after: str = ""
+    """What is said below, of rows that are left out."""
+    shares: Sequence[Sequence[float]] = field(default=())
+    """How strongly each cell is tinted, from 0 to 1; empty for none."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is a square too large for a phone, to be moved sideways: its columns belong side by side."""
+        return bool(self.shares) and not self._fits
+
+    @property
+    def stacked(self) -> bool:
+        """Whether on a phone the cells of a row stand one below the other."""
+        return not self.shares and not self._fits
+
+    @property
+    def _fits(self) -> bool:
+        words = [max(map(len, column.split(" ")), default=0) for column in self.columns]
+        cells = [max((len(row[k]) for row in self.rows), default=0) for k in range(len(words))]
+        first, *others = (max(pair) for pair in zip(words, cells, strict=True))
+        return min(first, NAMED) + sum(others) + 2 * len(others) <= PHONE
+
+
+def name(thing: Any, longest: int = LONGEST) -> str:
+    """A name from the data: on one line, not too long, of characters that may stand in a page."""
+    text = "".join(
+        letter if letter.isprintable() or letter.isspace() else "\N{REPLACEMENT CHARACTER}" for letter in str(thing)
+    )
+    return short(text, longest)
+
+
+def typeset(text: str) -> str:
+    """A sentence of a display with true minus signs, and no line break before a percent sign."""
+    return re.sub(r"(?<=[ (])-(?=\d)", "−", text.replace(" %", f"{NO_BREAK}%"))
+
+
+def names(things: Sequence[Any], most: int = 5) -> str:
+    """Names in a sentence: a, b and c; of many the first and how many more."""
+    return listed([f"“{name(thing, 40)}”" for thing in things[:most]] + [""] * max(len(things) - most, 0), most)
+
+
+def count(n: float, what: str) -> str:
+    """So many of what, in the singular or plural."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def number(value: float, digits: int = 3, *, sign: bool = False) -> str:
+    """A number with so many significant digits; of whole thousands none is rounded away."""
+    if math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    plus = "+" if sign else "-"
+    mantissa, _, power = f"{value:{plus}.{digits - 1}e}".partition("e")
+    exponent = int(power)
+    if -4 <= exponent <= 5:
+        text = f"{value:{plus},.{max(digits - 1 - exponent, 0)}f}"
+    else:
+        text = f"{mantissa}{NO_BREAK}×{NO_BREAK}10{str(exponent).translate(SUPERSCRIPTS)}"
+    return text.replace("-", "−")
+
+
+def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
+    """A number and its standard error, both to the second digit of the latter."""
+    if not (math.isfinite(value) and math.isfinite(error)) or error <= 0 or not 1e-4 <= error < 1e5:
+        tail = f"{PLUS_MINUS}{number(error, 2)}" if math.isfinite(error) and math.isfinite(value) else ""
+        return number(value, sign=sign) + tail
+    decimals = max(1 - int(f"{error:.1e}".partition("e")[2]), 0)
+    plus = "+" if sign else "-"
+    return f"{value:{plus},.{decimals}f}{PLUS_MINUS}{error:,.{decimals}f}".replace("-", "−")
+
+
+def interval(low: float, high: float, *, sign: bool = False) -> str:
+    """The ends of an interval, with digits that fit its width."""
+    width = high - low
+    if not math.isfinite(width):
+        return NONE
+    size = max(abs(low), abs(high))
+    lost = math.floor(math.log10(size / width)) if width > 0 and size > 0 else 0
+    digits = min(3 + max(lost, 0), 8)
+    return f"{_to(low, size, digits, sign)}{NO_BREAK}…{NO_BREAK}{_to(high, size, digits, sign)}"
+
+
+def _to(value: float, size: float, digits: int, sign: bool) -> str:
+    """One end, to as many decimals as the larger one has."""
+    exponent = math.floor(math.log10(size)) if size > 0 else 0
+    if not -4 <= exponent <= 5:
+        return number(value, digits, sign=sign)
+    decimals = max(digits - 1 - exponent, 0)
+    return f"{value:{'+' if sign else '-'},.{decimals}f}".replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share in percent: no decimals, but near the ends as many as it takes not to say 0 or 100."""
+    if math.isnan(share):
+        return NONE
+    value = 100 * share
+    rest = min(value, 100 - value)
+    decimals = 0 if rest >= 0.95 or rest <= 0 else 1 if rest >= 0.05 else 2
+    return f"{value:.{decimals}f}{NO_BREAK}%".replace("-", "−")

@@ -1,0 +1,152 @@
+"""Cross-validation: what a model predicts for rows that it has not seen, fold by fold."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils._param_validation import InvalidParameterError
+
+from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
+
+Folds = list[tuple[IntArray, IntArray]]
+
+
+def make_folds(y: AnyArray, classes: bool, groups: AnyArray | None, n: int, seed: int) -> tuple[Folds, str]:
+    """Training and test rows of each fold, and what had to be changed to have them; groups are never torn apart."""
+    most = len(y) if groups is None else len(np.unique(groups))
+    what = "rows" if groups is None else "groups"
+    if classes and groups is None:
+        most, what = int(np.unique(y, return_counts=True)[1].min()), "rows in the smallest class"
+    if most < 2:
+        raise DataError(f"cross-validation needs at least 2 {what}, there is {most}")
+    note = f"--cv {n} became {most}: there are no more {what}" if most < n else ""
+    n = min(n, most)
+    splitter: Any
+    if groups is None:
+        splitter = (
+            StratifiedKFold(n, shuffle=True, random_state=seed)
+            if classes
+            else KFold(n, shuffle=True, random_state=seed)
+        )
+    else:
+        splitter = StratifiedGroupKFold(n, shuffle=True, random_state=seed) if classes else GroupKFold(n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a class with fewer rows than folds, which is looked after below
+        folds = list(splitter.split(np.empty((len(y), 0)), y, groups))
+    folds = [(train, test) for train, test in folds if len(test)]
+    if classes and any(len(np.unique(y[train])) < len(np.unique(y)) for train, _ in folds):
+        raise DataError("a class occurs in one group only: no fold could learn it from the other groups")
+    return folds, note
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What a fit to the training rows of a fold says of its test rows, and what it kept."""
+
+    error: float
+    log_score: float
+    mean: FloatArray
+    std: FloatArray
+    probabilities: FloatArray
+    support: BoolArray
+    """Which features were kept; empty where the model keeps none."""
+    n_vectors: float
+
+
+@dataclass
+class Outcome:
+    """The folds of one model."""
+
+    folds: list[FoldResult] = field(default_factory=list)
+    seconds: float = 0.0
+    failed: str = ""
+    warnings: list[str] = field(default_factory=list)
+
+    def numbers(self, name: str) -> FloatArray:
+        """A number of each fold."""
+        return np.array([getattr(fold, name) for fold in self.folds], dtype=np.float64)
+
+    @property
+    def n_features(self) -> FloatArray:
+        """How many features each fold kept; nan where the model keeps none."""
+        return np.array([fold.support.sum() if len(fold.support) else np.nan for fold in self.folds], dtype=np.float64)
+
+
+def cross_validated(
+    pipeline: Any, X: FloatArray, y: AnyArray, folds: Folds, classes: list[Any], tick: Callable[[], None]
+) -> Outcome:
+    """Fit and test on every fold. What fails in one of them is told instead of numbers; Ctrl-C is not caught."""
+    outcome = Outcome()
+    start = time.perf_counter()
+    for train, test in folds:
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fitted = clone(pipeline).fit(X[train], y[train])
+                outcome.folds.append(_result(fitted, X[test], y[test], classes))
+        except InvalidParameterError as error:
+            raise UsageError(f"--set: {error}") from error
+        except (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError) as error:
+            outcome.failed = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+            outcome.folds.clear()
+            break
+        outcome.warnings += [str(item.message) for item in caught]
+        tick()
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def _result(fitted: Any, X: FloatArray, y: AnyArray, classes: list[Any]) -> FoldResult:
+    model = fitted[-1]
+    none = np.empty(0)
+    kept = support(model), n_vectors(model)
+    if classes:
+        has_probabilities = hasattr(model, "predict_proba")
+        p = fitted.predict_proba(X) if has_probabilities else np.empty((len(X), 0))
+        place = np.searchsorted(np.asarray(classes), y)
+        score = float(-np.log(np.maximum(p[np.arange(len(y)), place], 1e-300)).mean()) if has_probabilities else np.nan
+        return FoldResult(float((fitted.predict(X) != y).mean()), score, none, none, p, *kept)
+    mean, std = predicted(fitted, X)
+    error = float(np.sqrt(np.mean((y - mean) ** 2)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = float(np.mean(0.5 * np.log(2 * np.pi * std**2) + 0.5 * ((y - mean) / std) ** 2))
+    return FoldResult(error, score, mean, std, np.empty((len(X), 0)), *kept)
+
+
+def predicted(fitted: Any, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of new observations; the latter nan where a model has none."""
+    if "return_std" in signature(fitted[-1].predict).parameters:
+        mean, std = fitted.predict(X, return_std=True)
+        return mean, std
+    mean = fitted.predict(X)
+    return mean, np.full(len(mean), np.nan)
+
+
+def support(model: Any) -> BoolArray:
+    """Which features a fitted model has kept; empty for one that does not choose among them."""
+    model = getattr(model, "best_estimator_", model)
+    if hasattr(model, "get_support"):
+        return np.asarray(model.get_support())
+    weights = getattr(model, "feature_weights_", None)
+    weights = getattr(model, "coef_", None) if weights is None and not hasattr(model, "support_vectors_") else weights
+    return np.empty(0, dtype=bool) if weights is None else np.asarray((np.atleast_2d(weights) != 0).any(axis=0))
+
+
+def n_vectors(model: Any) -> float:
+    """On how many training rows the predictions of a fitted model rest; nan for a linear one."""
+    model = getattr(model, "regressor_", model)
+    model = getattr(model, "best_estimator_", model)
+    for name in ("relevance_indices_", "support_", "X_train_"):
+        if hasattr(model, name):
+            rows = getattr(model, name)
+            return float(len(np.unique(np.concatenate(rows)))) if isinstance(rows, list) else float(len(rows))
+    if hasattr(model, "base_estimator_"):  # a Gaussian process of classes
+        return float(len(getattr(model.base_estimator_, "X_train_", ()))) or np.nan
+    return np.nan

@@ -1,0 +1,182 @@
+"""PFCVMClassifier: classification that chooses samples and features together."""
+
+from dataclasses import replace
+from functools import partial
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS, Inputs, WeightedFit, weigh_inputs
+from sparsebayes.estimators._kernel import KernelFit
+from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
+from sparsebayes.solvers.feature_weights import class_feature_price
+from sparsebayes.solvers.pfcvm import ClassificationBlock, feature_relevance
+
+SEARCH_TOL = 1e-2
+"""Nats to which models are settled while features are weighed."""
+
+
+class PFCVMClassifier(PCVMClassifier):
+    """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
+
+    `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together; most of both become exactly
+    0. Inputs need no scaling: they are standardised inside, and weights are told in the units that they came in.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "poly"}, default="rbf"
+        exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
+    degree, coef0 : float, default=3, 1.0
+        Of the polynomial kernel.
+    min_gain : "auto" or float, default="auto"
+        Evidence, in nats, that a feature must bring given the others. "auto" is log n_features + ½ log n_samples; 0
+        keeps every feature that raises the evidence at all.
+    init : "auto", float or array-like of shape (n_features,), default="auto"
+        Feature weights of the first start. "auto" starts with equal weights in standard units.
+    n_restarts : int, default=3
+        Number of starts: beyond the first they are equal weights of other sizes, then random ones.
+        `restart_scores_` tells how good each was.
+    truncation, steepness, proba, class_weight, candidates, fit_intercept
+        As in `PCVMClassifier`.
+    max_iter : int, default=10000
+        Largest number of steps of a search for vectors.
+    tol : float, default=1e-3
+        The fit has converged when no single change of a vector promises more nats than this, nor a further turn.
+    random_state : int, RandomState instance or None, default=None
+        For drawn candidates, and for starts beyond the fixed ones.
+    n_jobs : int, default=None
+        Parallel one-vs-rest fits, with more than two classes.
+    verbose : int, default=0
+        Tell on standard error how the fit goes.
+
+    Attributes
+    ----------
+    feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
+        θ, in units of the features as they came; 0 for those that do not matter. With more than two classes each
+        against the rest has its own. `get_support` is the mask of features that matter to any.
+    feature_relevance_ : ndarray of the same shape
+        How well the data determines each weight, between 0 (not at all, or dropped) and 1.
+    restart_scores_ : ndarray of shape (n_restarts,) or (n_classes, n_restarts)
+        Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
+    classes_, relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, relevance_, covariance_
+        As in `PCVMClassifier`.
+    log_evidence_, optimality_gap_, evidence_path_, converged_, n_iter_, n_jittered_, n_features_in_, feature_names_in_
+        As in `PCVMClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import PFCVMClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((150, 6))
+    >>> y = X[:, 1] ** 2 + X[:, 4] ** 2 > 1.4
+    >>> PFCVMClassifier().fit(X, y).get_support(indices=True)
+    array([1, 4])
+    """
+
+    gamma = "scale"
+    """Of the dictionary that the estimator sets out with; not a parameter."""
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **WEIGHT_CONSTRAINTS,
+        "truncation": [StrOptions({"exact", "smooth"})],
+        "steepness": [Interval(Real, 0, None, closed="neither")],
+        "proba": [StrOptions(set(PROBABILITIES))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "candidates": [Interval(Integral, 1, None, closed="left"), None],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rbf",
+        degree: float = 3,
+        coef0: float = 1.0,
+        min_gain: str | float = "auto",
+        init: Any = "auto",
+        n_restarts: int = 3,
+        truncation: str = "exact",
+        steepness: float = 5.0,
+        proba: str = "quadrature",
+        class_weight: Any = None,
+        candidates: int | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 10_000,
+        tol: float = 1e-3,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.min_gain = min_gain
+        self.init = init
+        self.n_restarts = n_restarts
+        self.truncation = truncation
+        self.steepness = steepness
+        self.proba = proba
+        self.class_weight = class_weight
+        self.candidates = candidates
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
+        book, settings = labelled.book, self._settings()
+        assert book.centres is not None
+        centre, row = first_rows(book.X, t, book.centres)
+        inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
+        block = ClassificationBlock.of(
+            inputs.y,
+            inputs.weight,
+            2 * t[row][inputs.centres] - 1,
+            self.fit_intercept,
+            self._truncation,
+            replace(settings, tol=max(settings.tol, SEARCH_TOL)),
+            LEAST_ALPHA,
+        )
+        price = class_feature_price(float(weight.sum()), inputs.n_varied)
+        relevance = partial(feature_relevance, block)
+        weighing = weigh_inputs(self, inputs, block, price, np.inf, settings, relevance)
+        book = book.at(weighing.kernel)
+        rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()
+        columns = Labelled(replace(book, rows=rows), labelled.counts).columns(t)
+        return weighing.annotated(self._fit_columns(columns, t, weight, weighing.fit))
+
+    def _store(self, fits: list[KernelFit]) -> None:
+        super()._store(fits)
+        del self.gamma_  # the weights take its place
+        weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
+        for name, values in (
+            ("feature_weights_", [fit.feature_weights for fit in weighed]),
+            ("feature_relevance_", [fit.feature_relevance for fit in weighed]),
+            ("restart_scores_", [fit.scores for fit in weighed]),
+        ):
+            setattr(self, name, values[0] if len(fits) == 1 else np.array(values))
+
+    def get_support(self, indices: bool = False) -> BoolArray | IntArray:
+        """Which features have a weight, as a mask or as indices; with more than two classes, for any of them.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return indices rather than a mask.
+        """
+        check_is_fitted(self)
+        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
+        return np.flatnonzero(mask) if indices else mask

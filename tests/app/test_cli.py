@@ -1,0 +1,363 @@
+"""The command line as its users have it: a process of its own, real files, exit codes."""
+
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import sparsebayes
+from sparsebayes.app.cli import app
+from sparsebayes.app.columns import Recipe
+
+TARGET, SIZE, COLOUR = "出力", "größe [cm]", "色"
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(sparsebayes.__file__).parents[1])}
+"""The package that is tested, also from another folder."""
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("fit", "predict", "compare", "inspect", "export", "datasets")
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals, limits and devices are POSIX")
+
+
+def command(*arguments, **options):
+    """Run the command in a process of its own; a result has `returncode`, `stdout` and `stderr`."""
+    options = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": 300, "env": ENVIRONMENT} | options
+    return subprocess.run([sys.executable, "-m", "sparsebayes", *map(str, arguments)], **options)
+
+
+def here(*arguments):
+    """Run it in this process, which is quicker, where only the exit code and the message matter."""
+    return CliRunner().invoke(app, list(map(str, arguments)))
+
+
+def patients(n=80, seed=0):
+    """Names in several scripts, a category, a truth value, groups, and a target that depends on two columns."""
+    rng = np.random.default_rng(seed)
+    size, colour = rng.standard_normal(n), rng.choice(["red", "grün", "blue"], n)
+    return pl.DataFrame(
+        {
+            "subject": np.arange(n) // 4,
+            SIZE: size,
+            COLOUR: colour,
+            "flag": rng.choice([True, False], n),
+            TARGET: 2 * size + 3 * (colour == "red") + 0.3 * rng.standard_normal(n),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """The files of one fit, and what it printed."""
+    folder = tmp_path_factory.mktemp("fit")
+    patients().write_csv(folder / "patients.csv")
+    options = ["--target", TARGET, "--group", "subject", "--json", "-o", "model.skops", "--report", "report.html"]
+    result = command("fit", "patients.csv", *options, cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder, result
+
+
+def test_fit_writes_a_model_and_a_report_and_only_json_on_standard_output(fitted):
+    folder, result = fitted
+    said = json.loads(result.stdout)
+    assert {path.name for path in folder.iterdir()} == {"patients.csv", "model.skops", "report.html"}
+    assert (said["model"], said["task"], said["n_rows"], said["n_features"]) == ("ard", "regression", 80, 5)
+    assert [line["feature"] for line in said["kept"]] == [SIZE, f"{COLOUR}=red"]
+    assert said["scores"][0]["error"] == pytest.approx(0.3, abs=0.1)  # the noise, of which 80 rows tell the size to 8 %
+    assert f"Task: regression of '{TARGET}'" in result.stderr
+    assert "\r" not in result.stderr
+    assert "\x1b" not in result.stderr  # no bars where no terminal is
+    assert TARGET in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_predict_gives_what_the_model_gives(fitted):
+    folder, _ = fitted
+    new = patients(30, seed=1)
+    shuffled = new.select([TARGET, "flag", COLOUR, SIZE]).with_columns(pl.lit("ignored").alias("more"))
+    shuffled.write_parquet(folder / "new.parquet")
+    arguments = ["predict", "model.skops", "new.parquet", "--interval", "0.9", "--keep", TARGET]
+    assert command(*arguments, "-o", "out.parquet", cwd=folder).returncode == 0
+    found = pl.read_parquet(folder / "out.parquet")
+    assert found.columns == [TARGET, "prediction", "std", "lower", "upper"]
+    training = patients()
+    recipe = Recipe.of(training, [SIZE, COLOUR, "flag"], "")
+    model = sparsebayes.ARDRegressor().fit(recipe.encode(training), training[TARGET].to_numpy())
+    mean, std = model.predict(recipe.encode(new), return_std=True)
+    np.testing.assert_allclose(found["prediction"], mean, rtol=1e-10)
+    np.testing.assert_allclose(found["std"], std, rtol=1e-10)
+    ends = model.predict_interval(recipe.encode(new), coverage=0.9)
+    np.testing.assert_allclose(found[["lower", "upper"]].to_numpy(), ends, rtol=1e-10)
+    printed = command(*arguments, cwd=folder)
+    np.testing.assert_allclose(pl.read_csv(io.StringIO(printed.stdout)).to_numpy(), found.to_numpy(), rtol=1e-12)
+    assert printed.stderr == ""
+
+
+def test_predict_names_the_columns_that_are_missing(fitted):
+    folder, _ = fitted
+    patients().drop(SIZE).write_csv(folder / "lacking.csv")
+    result = here("predict", folder / "model.skops", folder / "lacking.csv")
+    assert result.exit_code == 3
+    assert f"lacks '{SIZE}', which the model needs" in result.stderr
+
+
+def test_inspect_shows_what_was_kept(fitted):
+    folder, result = fitted
+    shown = command("inspect", folder / "model.skops")
+    assert shown.returncode == 0
+    for text in ("ARDRegressor", f"{COLOUR}=red", "Kept 2 of 5 features", "converged", "patients.csv"):
+        assert text in shown.stdout
+    said = json.loads(here("inspect", folder / "model.skops", "--json").stdout)
+    assert said["kept"] == json.loads(result.stdout)["kept"]
+
+
+def test_export_writes_a_graph_of_the_encoded_columns(fitted):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    folder, _ = fitted
+    result = command("export", folder / "model.skops", folder / "model.onnx")
+    assert result.returncode == 0, result.stderr
+    recipe = Recipe.of(patients(), [SIZE, COLOUR, "flag"], "")
+    assert result.stdout.splitlines() == recipe.features
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    X = recipe.encode(patients(20, seed=2))
+    (mean,) = session.run(["mean"], {"X": X})
+    model = sparsebayes.load(folder / "model.skops")
+    np.testing.assert_allclose(mean, model.predict(pl.DataFrame(X, schema=recipe.features)), rtol=1e-9)
+
+
+def test_a_model_saved_from_python_predicts_by_the_names_of_its_columns(tmp_path):
+    frame = patients().select(SIZE, "subject")
+    y = patients()[TARGET].to_numpy()
+    sparsebayes.save(sparsebayes.RVMRegressor().fit(frame, y), tmp_path / "named.skops")
+    sparsebayes.save(sparsebayes.ARDRegressor().fit(frame.to_numpy(), y), tmp_path / "nameless.skops")
+    patients().write_csv(tmp_path / "new.csv")
+    result = here("predict", tmp_path / "named.skops", tmp_path / "new.csv")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 81
+    assert here("inspect", tmp_path / "named.skops").exit_code == 0
+    result = here("predict", tmp_path / "nameless.skops", tmp_path / "new.csv")
+    assert result.exit_code == 3
+    assert "does not say what its columns are called" in result.stderr
+
+
+def test_classes_from_a_wide_table(tmp_path):
+    """62 rows, 2,000 features: what a study of genes looks like."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((62, 2000))
+    label = np.where(X[:, 3] - X[:, 10] + 0.3 * rng.standard_normal(62) > 0, "tumour", "normal")
+    frame = pl.DataFrame({f"gene {j}": X[:, j] for j in range(2000)} | {"class": label})
+    frame.write_csv(tmp_path / "wide.csv")
+    result = command("fit", "wide.csv", "-t", "class", "-f", "gene*", "--cv", 3, "-o", "m.skops", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "2 classes of 'class'" in result.stderr
+    assert "fewer than 5 rows for each feature" in result.stdout
+    assert "gene 3 " in result.stdout
+    assert "gene 10 " in result.stdout
+    predicted = pl.read_csv(io.StringIO(here("predict", tmp_path / "m.skops", tmp_path / "wide.csv").stdout))
+    assert predicted.columns == ["prediction", "probability=normal", "probability=tumour"]
+    assert (predicted["prediction"] == frame["class"]).mean() > 0.9
+    np.testing.assert_allclose(predicted[:, 1] + predicted[:, 2], 1)
+
+
+@POSIX
+def test_a_million_rows_take_seconds_and_little_memory(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1_000_000, 5))
+    columns = {f"x{j}": X[:, j] for j in range(5)} | {"kind": rng.choice(["a", "b", "c"], len(X))}
+    columns["y"] = X[:, 0] - 2 * X[:, 1] + (columns["kind"] == "a") + rng.standard_normal(len(X))
+    pl.DataFrame(columns).write_parquet(tmp_path / "big.parquet")
+    arguments = [sys.executable, "-m", "sparsebayes", "fit", "big.parquet", "-t", "y", "--cv", "2", "--json"]
+    with (tmp_path / "out").open("w") as out:
+        process = subprocess.Popen(arguments, cwd=tmp_path, stdout=out, env=ENVIRONMENT)
+        _, status, usage = os.wait4(process.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    said = json.loads((tmp_path / "out").read_text())
+    assert {line["feature"] for line in said["kept"]} == {"x0", "x1", "kind=a"}
+    assert said["coverage"]["found"] == pytest.approx(0.9, abs=0.002)  # six standard errors of a million rows
+    # The matrix has 64 MB; a handful of copies, and the packages with 200 MB.
+    assert usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) < 1.2e9
+
+
+def test_compare_ranks_ours_and_plain_ones(tmp_path):
+    patients().write_csv(tmp_path / "patients.csv")
+    arguments = ["compare", "patients.csv", "-t", TARGET, "-x", "subject", "--cv", 3, "-o", "table.csv", "--json"]
+    only = [part for name in ("ard", "rvm", "lasso", "gp", "mean") for part in ("--only", name)]
+    result = command(*arguments, *only, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    scores = json.loads(result.stdout)["scores"]
+    assert [line["error"] for line in scores] == sorted(line["error"] for line in scores)
+    assert scores[-1]["model"] == "mean"
+    assert scores[-1]["difference"] > 3 * scores[-1]["difference_se"]
+    assert pl.read_csv(tmp_path / "table.csv")["model"].to_list() == [line["model"] for line in scores]
+
+
+def test_compare_prints_a_table_with_every_model():
+    result = here("compare", "iris", "--cv", 2, "--only", "slr", "--only", "l1", "--only", "majority")
+    assert result.exit_code == 0
+    for text in ("slr", "l1", "majority", "log score", "66.7 ± 0.0 %"):
+        assert text in result.stdout
+
+
+def test_help_teaches_by_example_and_comes_at_once():
+    for name in COMMANDS:
+        assert f"  sparsebayes {name}" in here(name, "--help").stdout
+    program = "import sys, sparsebayes.app.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=ENVIRONMENT).stdout
+    assert not {b"numpy", b"sklearn", b"polars", b"scipy", b"matplotlib"} & set(loaded.split())
+
+
+def documented_commands():
+    """Every example in the help and in the documents."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+    texts += [here(name, "--help").stdout for name in COMMANDS]
+    return sorted({line for text in texts for line in re.findall(r"^ *(sparsebayes [a-z]+ .+)$", text, re.MULTILINE)})
+
+
+def test_every_documented_command_is_one():
+    """Parsed, not run: an option that has gone, or an argument too many, is found."""
+    group = get_command(app)
+    examples = documented_commands()
+    assert len(examples) > 15
+    for example in examples:
+        _, name, *arguments = shlex.split(example)
+        group.commands[name].make_context(name, arguments)
+
+
+def test_datasets_are_listed():
+    assert "breast-cancer" in here("datasets").stdout
+    assert json.loads(here("datasets", "--json").stdout)["iris"]["task"] == "multiclass"
+
+
+# --- what goes wrong ---
+
+
+def test_a_search_that_is_cut_short_writes_its_result_and_says_so(tmp_path):
+    arguments = ["fit", "sparse-linear", "--model", "ard", "--cv", 2, "--set", "max_iter=2", "-o", "model.skops"]
+    result = command(*arguments, cwd=tmp_path)
+    assert result.returncode == 4
+    assert "max_iter" in result.stderr
+    assert "NOT CONVERGED" in result.stdout
+    assert not sparsebayes.load(tmp_path / "model.skops")[-1].converged_
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Tables with something wrong each."""
+    (tmp_path / "empty.csv").touch()
+    (tmp_path / "hole.csv").write_text("x,y\n1,1.5\n,2.5\n3,3.5\n4,4.5\n5,5.5\n")
+    (tmp_path / "text.skops").write_text("this is no model")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fit", "nowhere.csv", "-t", "y"], 3, "neither a file nor a built-in data set"),
+        (["fit", "diabets"], 3, "did you mean 'diabetes'"),
+        (["fit", "{folder}", "-t", "y"], 3, "is a folder"),
+        (["fit", "{folder}/empty.csv", "-t", "y"], 3, "is empty"),
+        (["fit", "{folder}/hole.csv"], 3, "say which column to predict with --target"),
+        (["fit", "{folder}/hole.csv", "-t", "z"], 3, "--target 'z' is no column"),
+        (["fit", "{folder}/hole.csv", "-t", "y"], 3, "column 'x' misses a value in row 2"),
+        (["fit", "sinc", "--group", "subject"], 3, "--group 'subject' matches no column"),
+        (["fit", "sinc", "--model", "slr"], 2, "--model slr does no regression"),
+        (["fit", "sinc", "--model", "forest"], 2, "choose auto, ard"),
+        (["fit", "sinc", "--task", "guess"], 2, "choose auto, regression, classification"),
+        (["fit", "sinc", "--set", "tol=0", "--model", "ard"], 2, "The 'tol' parameter"),
+        (["fit", "sinc", "--set", "tol=1"], 2, "say which with --model"),
+        (["fit", "sinc", "-o", "{folder}/nowhere/model.skops"], 2, "there is no folder"),
+        (["fit", "sinc", "-o", "{folder}/empty.csv/model.skops"], 2, "there is no folder"),
+        (["fit", "sinc", "-o", "{folder}"], 2, "is no plain file"),
+        (["fit", "sinc", "--report", "report.pdf"], 2, "must end in .html"),
+        (["compare", "sinc", "--only", "slr"], 2, "for this task there are ard"),
+        (["predict", "{folder}/nowhere.skops", "sinc"], 3, "no such file"),
+        (["predict", "{folder}/text.skops", "sinc"], 3, "is no model file"),
+        (["predict", "{folder}/text.skops", "sinc", "--interval", "90"], 2, "between 0 and 1"),
+        (["predict", "{folder}/text.skops", "sinc", "-o", "out.xlsx"], 2, "must end in .csv"),
+        (["inspect", "{folder}"], 3, "is a folder"),
+        (["export", "{folder}/text.skops", "{folder}/m.pmml"], 2, "must end in .onnx"),
+        (["fit"], 2, "DATA"),
+        (["fit", "sinc", "--colour"], 2, "--colour"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
+)
+def test_one_line_says_what_is_wrong(arguments, code, message, folder):
+    before = sorted(path.name for path in folder.iterdir())
+    result = here(*(argument.format(folder=folder) for argument in arguments))
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert result.stdout == ""
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@POSIX
+def test_devices_and_a_full_disk_leave_nothing_behind(tmp_path):
+    """The system lets this process write no more than 10,000 bytes to a file, as if the disk were full then."""
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+
+    if os.path.exists("/proc/self"):
+        assert here("fit", "sinc", "-o", "/proc/model.skops").exit_code == 2
+    assert here("fit", "sinc", "-o", "/dev/null").exit_code == 2
+    result = command("fit", "sinc", "-m", "ard", "--cv", 2, "-o", "model.skops", cwd=tmp_path, preexec_fn=limit)
+    assert result.returncode == 1
+    assert "File too large" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_standard_output_that_is_full_is_told():
+    with open("/dev/full", "w") as full:
+        result = command("datasets", stdout=full, stderr=subprocess.PIPE, capture_output=False)
+    assert result.returncode == 1
+    assert result.stderr.strip().endswith("No space left on device")
+
+
+def test_what_libraries_print_is_kept_out_of_the_results():
+    """BLAS, for one, complains on standard output."""
+    program = "import os; from sparsebayes.app.guard import results_apart as apart; apart(); print('result'); "
+    program += "os.write(1, b'noise')"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=ENVIRONMENT)
+    assert result.stdout.split() == [b"result"]
+    assert result.stderr == b"noise"
+
+
+@POSIX
+def test_ctrl_c_leaves_no_file(tmp_path):
+    def listening():
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run without it
+
+    arguments = [sys.executable, "-m", "sparsebayes", "compare", "digits", "-o", "table.csv"]
+    process = subprocess.Popen(
+        arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=listening
+    )
+    assert "Task" in process.stderr.readline()  # the data are read, minutes of work begin
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert rest.strip() == "sparsebayes: interrupted; no file is half-written"
+    assert not list(tmp_path.iterdir())
+
+
+@POSIX
+def test_a_terminal_sees_how_far_the_work_is():
+    import pty
+
+    ours, theirs = pty.openpty()
+    result = command("fit", "sinc", "-m", "ard", stdout=subprocess.PIPE, stderr=theirs, capture_output=False)
+    os.close(theirs)
+    seen = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert result.returncode == 0
+    assert "100%" in seen
+    assert "\x1b" not in result.stdout
