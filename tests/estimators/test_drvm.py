@@ -302,6 +302,16 @@ def test_duplicates_of_rows_and_features():
     assert model.score(np.column_stack([X, X[:, 0]]), y) > 0.95
 
 
+def test_ten_times_as_many_features_as_rows():
+    rng = np.random.default_rng(1)
+    X, X_test = rng.standard_normal((30, 300)), rng.standard_normal((500, 300))
+    y, f = (np.sin(table[:, 0]) + table[:, 1] for table in (X, X_test))
+    model = DRVMRegressor(n_restarts=1).fit(X, y + 0.1 * rng.standard_normal(30))
+    assert model.get_support()[:2].any()
+    assert model.get_support().sum() <= 4
+    assert model.score(X_test, f) > 0.5
+
+
 def test_pickle_and_clone():
     X, y = wave()
     model = DRVMRegressor(n_restarts=1, init=[0.1, 0.2, 0.3, 0.4]).fit(X, y)

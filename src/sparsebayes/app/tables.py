@@ -20,6 +20,8 @@ MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
 INFERRED = 10_000
 """Rows of a text file that decide what its columns are; all of them where these were misleading."""
 SQLITE = "sqlite:///"
+UNREADABLE = "\N{REPLACEMENT CHARACTER}"
+"""What polars puts where bytes are not UTF-8."""
 RECODE = "convert the file first, for instance with iconv -f latin1 -t utf-8"
 
 
@@ -79,7 +81,7 @@ def _check_file(path: Path) -> None:
 
 def _first_line(error: Exception) -> str:
     told = str(error).strip().partition("\n")[0] or type(error).__name__
-    return f"{told}: {RECODE}" if "utf-8" in told else told
+    return f"{told}: {RECODE}" if "utf-8" in told or UNREADABLE in told else told
 
 
 Reader = tuple[list[str], Callable[[list[str]], pl.DataFrame]]
@@ -95,7 +97,7 @@ def _text(path: Path) -> Reader:
             return _from(path, pl.read_csv, columns=columns, infer_schema_length=None, **options)
 
     header: list[str] = _from(path, pl.read_csv, n_rows=0, **options).columns
-    if any("\N{REPLACEMENT CHARACTER}" in name for name in header):
+    if any(UNREADABLE in name for name in header):
         raise DataError(f"the header of {path} is not UTF-8: {RECODE}")
     return header, read
 

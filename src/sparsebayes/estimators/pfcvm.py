@@ -25,8 +25,8 @@ class PFCVMClassifier(PCVMClassifier):
     """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
-    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together; most of both become exactly
-    0. Inputs need no scaling: they are standardised inside, and weights are told in the units that they came in.
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together; most of both become
+    exactly 0. Inputs need no scaling: they are standardised inside, and weights are told in the units they came in.
 
     Parameters
     ----------

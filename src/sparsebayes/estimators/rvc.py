@@ -14,20 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.estimators._base import progress, threads_for, whole_fit
-from sparsebayes.estimators._classifier import GaussianClassifier, classifier_fit
+from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import (
     KERNEL_CONSTRAINTS,
     Dictionary,
     Kernel,
     KernelFit,
-    KernelMixin,
     dictionary,
     first_gamma,
     gamma_of_evidence,
     has_gamma,
     kernel_of,
 )
+from sparsebayes.estimators._kernel_classifier import KernelClassifier
 from sparsebayes.solvers import rvc, slr, softmax
 from sparsebayes.solvers.ard import FIND_STEPS
 from sparsebayes.solvers.bernoulli import BernoulliProblem
@@ -54,7 +54,7 @@ class KernelJoint(JointFit):
         return super().latent(K)
 
 
-class RVMClassifier(KernelMixin, GaussianClassifier):
+class RVMClassifier(KernelClassifier):
     """Relevance vector machine: classification with a few kernel functions, centred on training rows.
 
     The log-odds are a weighted sum of kernel functions. Every weight has a zero-mean Gaussian prior with its own
@@ -286,26 +286,6 @@ class RVMClassifier(KernelMixin, GaussianClassifier):
         kept = np.flatnonzero(fit.active[:, :n_columns].any(axis=0))
         return KernelJoint(*parts, book.kernel, book.centres[kept], kept)
 
-    def _store(self, fits: list[KernelFit]) -> None:
-        """Fitted attributes; lists (for two classes the one array) of what belongs to vectors."""
-
-        def each(values: list[Any]) -> Any:
-            return values[0] if len(fits) == 1 else values
-
-        self.relevance_vectors_ = each([fit.vectors for fit in fits])
-        self.relevance_indices_ = each([fit.indices for fit in fits])
-        self.dual_coef_ = each([fit.coef for fit in fits])
-        self.precision_ = each([fit.precision[: len(fit.active)] for fit in fits])
-        self.relevance_ = each([fit.gamma[: len(fit.active)] for fit in fits])
-        self.intercept_ = np.array([fit.intercept for fit in fits])
-        self.evidence_path_ = each([fit.path for fit in fits])
-        self.log_evidence_ = fits[0].log_evidence if len(fits) == 1 else np.array([fit.log_evidence for fit in fits])
-        self.optimality_gap_ = max(fit.gap for fit in fits)
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits, self._joint = fits, None
-
     def _store_joint(self, book: Dictionary, joint: JointFit) -> None:
         """Fitted attributes of a softmax model: lists with one array per class."""
         kept = [np.flatnonzero(row < np.inf) for row in joint.precision]
@@ -328,10 +308,8 @@ class RVMClassifier(KernelMixin, GaussianClassifier):
         With more than two classes lists of both, with one array per class.
         """
         check_is_fitted(self)
-        rng = check_random_state(random_state)
-        if self._joint is not None:
-            coef, level = self._joint.weight_samples(n_samples, rng)
-            kept = [np.flatnonzero(row < np.inf) for row in self._joint.precision]
-            return [coef[:, k, columns] for k, columns in enumerate(kept)], list(level.T)
-        draws = [fit.kept_samples(n_samples, rng) for fit in self._fits]
-        return draws[0] if len(draws) == 1 else ([coef for coef, _ in draws], [level for _, level in draws])
+        if self._joint is None:
+            return super().sample_posterior(n_samples, random_state)
+        coef, level = self._joint.weight_samples(n_samples, check_random_state(random_state))
+        kept = [np.flatnonzero(row < np.inf) for row in self._joint.precision]
+        return [coef[:, k, columns] for k, columns in enumerate(kept)], list(level.T)

@@ -155,7 +155,7 @@ def _mode(
 ) -> tuple[float, FloatArray]:
     """Maximum of log p(t | w) - ½ wᵀAw and where it is, by Newton's method with step halving from the best start.
 
-    The same as `BernoulliProblem.find_mode`, for columns that are at hand and a climb that asks for it a thousand times.
+    As `BernoulliProblem.find_mode`, for columns that are at hand and a climb that asks for it a thousand times.
     """
 
     def penalised(w: FloatArray) -> float:
