@@ -95,7 +95,8 @@ def test_predict_gives_what_the_model_gives(fitted):
     np.testing.assert_allclose(found["std"], std, rtol=1e-10)
     ends = model.predict_interval(recipe.encode(new), coverage=0.9)
     np.testing.assert_allclose(found[["lower", "upper"]].to_numpy(), ends, rtol=1e-10)
-    printed = command(*arguments, cwd=folder)
+    arguments[1:3] = folder / "model.skops", folder / "new.parquet"
+    printed = here(*arguments)
     np.testing.assert_allclose(pl.read_csv(io.StringIO(printed.stdout)).to_numpy(), found.to_numpy(), rtol=1e-12)
     assert printed.stderr == ""
 
