@@ -300,16 +300,14 @@ def test_one_line_says_what_is_wrong(arguments, code, message, folder):
 
 @POSIX
 def test_devices_and_a_full_disk_leave_nothing_behind(tmp_path):
-    """The system lets this process write no more than 10,000 bytes to a file, as if the disk were full then."""
-    import resource
-
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-
+    """The shell lets the process write no more than some 10,000 bytes to a file, as if the disk were full then."""
     if os.path.exists("/proc/self"):
         assert here("fit", "sinc", "-o", "/proc/model.skops").exit_code == 2
     assert here("fit", "sinc", "-o", "/dev/null").exit_code == 2
-    result = command("fit", "sinc", "-m", "ard", "--cv", 2, "-o", "model.skops", cwd=tmp_path, preexec_fn=limit)
+    line = f"ulimit -f 20; exec {shlex.quote(sys.executable)} -m sparsebayes fit sinc -m ard --cv 2 -o model.skops"
+    result = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT, timeout=300
+    )
     assert result.returncode == 1
     assert "File too large" in result.stderr
     assert "Traceback" not in result.stderr
@@ -335,13 +333,11 @@ def test_what_libraries_print_is_kept_out_of_the_results():
 
 @POSIX
 def test_ctrl_c_leaves_no_file(tmp_path):
-    def listening():
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run without it
-
-    arguments = [sys.executable, "-m", "sparsebayes", "compare", "digits", "-o", "table.csv"]
-    process = subprocess.Popen(
-        arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, preexec_fn=listening
-    )
+    # Where the tests themselves run without Ctrl-C, the process must be told to listen to it.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from sparsebayes.__main__ import main; main()"
+    arguments = [sys.executable, "-c", program, "compare", "digits", "-o", "table.csv"]
+    process = subprocess.Popen(arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
     assert "Task" in process.stderr.readline()  # the data are read, minutes of work begin
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=120)

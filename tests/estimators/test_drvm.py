@@ -279,8 +279,8 @@ def test_noise_needs_few_features_or_none(solver):
         model = DRVMRegressor(solver=solver, n_restarts=1).fit(X, y)
         kept.append(model.get_support().sum())
         excess.append(np.mean(model.predict(rng.standard_normal((500, 6))) ** 2))
-    assert np.mean(kept) <= 1.5
-    assert np.median(excess) < 0.2  # of the target's variance
+    assert max(kept) <= 2
+    assert np.median(excess) < 0.3  # of the target's variance: the last feature is kept, whatever it brings
 
 
 # So few rows may well be reproduced by features of their own, of which the estimator tells.

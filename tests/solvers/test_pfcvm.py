@@ -206,13 +206,15 @@ def test_relevance_is_that_of_the_joint_covariance(name, ring, intercept):
     assert ((found >= 0) & (found <= 1)).all()
 
 
-def test_a_feature_that_matters_is_relevant_and_one_that_does_not_is_less_so(ring):
+def test_what_matters_is_more_relevant_and_more_so_with_more_rows(ring):
     X, t, weight = ring
-    block, theta = block_of(t, weight, True), np.array([0.6, 0.6, 0.01])
-    weigher = Weigher(weighted_kernel("rbf"), X, X, block, 1.0, np.inf, 1e-3)
-    found = feature_relevance(block, weigher, weigher.searched(theta))
-    assert found[:2].min() > 0.5
-    assert found[2] < 0.1
+    found = []
+    for factor in (1, 4):
+        block = block_of(t, factor * weight, True)
+        weigher = Weigher(weighted_kernel("rbf"), X, X, block, 1.0, np.inf, 1e-3)
+        found.append(feature_relevance(block, weigher, weigher.searched(np.array([0.6, 0.6, 0.01]))))
+    assert found[0][2] < 0.1 < found[0][:2].min()
+    assert (found[1][:2] > found[0][:2]).all()
 
 
 def test_a_feature_of_two_classes_costs_as_much_as_in_the_extended_bic():

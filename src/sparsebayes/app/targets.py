@@ -40,7 +40,7 @@ def recognise(series: pl.Series, asked: str = "auto") -> Target:
         if not series.dtype.is_numeric():
             raise DataError(f"the target '{name}' holds words or yes/no, not numbers: use --task classification")
         y: AnyArray = series.cast(pl.Float64).to_numpy().copy()
-        return Target(y, "regression", [], f"Task: regression of '{name}' ({n_values} different numbers{doubt})")
+        return Target(y, "regression", [], f"Task: regression of '{name}' ({n_values:,} different numbers{doubt})")
     y = _labels(series)
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) > MOST_CLASSES:

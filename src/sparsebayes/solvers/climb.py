@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import posterior_from_gram
+from sparsebayes.core.scales import TINY
 from sparsebayes.core.sites import bernoulli_log_likelihood
 from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray
@@ -22,6 +23,10 @@ from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
 
 FARTHEST = 15.0
 """A scale may go far (a weight that is not wanted any more), but not out of the range of numbers."""
+
+SATURATED = 700.0
+"""Log-odds that a Newton step may add: beyond it a double knows no difference. Where all rows are saturated there is no
+curvature to say how far a flat intercept should go."""
 
 
 class Slopes(NamedTuple):
@@ -167,6 +172,7 @@ def _mode(
         curvature = Phi.T @ ((weight * p * (1 - p))[:, None] * Phi)
         curvature.flat[:: len(w) + 1] += precision
         step = factorise(curvature).solve(Phi.T @ (weight * (t - p)) - precision * w)
+        step *= min(1.0, SATURATED / max(float(np.abs(Phi @ step).max()), TINY))
         ways = (w + 0.5**power * step for power in range(HALVINGS))
         tried = ((penalised(there), there) for there in ways)
         better, there = next((pair for pair in tried if pair[0] >= value), (value, w))

@@ -128,8 +128,6 @@ class Weigher(Generic[Model]):
 
         def turn(at: Weighed[Model]) -> tuple[Weighed[Model], Info]:
             top = self.pruned(self.climbed(at, free), needed) if len(at.fit.active) else at
-            if not top.kept.any():
-                return at, Info(at.fit.objective, 0.0, len(at.fit.active), action="weigh")
             there = self.searched(top.theta, top.fit)
             if self.standing(there) <= self.standing(at) + self.tol:
                 # The search from the old centres may be stuck where one from nothing is not.
@@ -181,7 +179,8 @@ class Weigher(Generic[Model]):
         theta = at.theta.copy()
         theta[group] = 0.0
         there = self.climbed(replace(at, theta=theta), theta > 0, TRIAL, enough)
-        return there if there.fit.objective >= enough else None
+        # Without any weight left all columns are constant: a climb that leaps there cannot leave again.
+        return there if there.kept.any() and there.fit.objective >= enough else None
 
     def _saved(self, at: Weighed[Model], n_dropped: int) -> float:
         """What so many features of a model cost."""
