@@ -114,7 +114,7 @@ def test_an_unfitted_model_comes_back(cls, path):
 @pytest.mark.parametrize(
     "value",
     [{"verbose": np.True_}, {"random_state": np.random.RandomState(3)}, {"tol": np.float64(1e-4)}, {"max_iter": 10**6}],
-    ids=str,
+    ids=lambda value: next(iter(value)),
 )
 def test_parameters_of_any_kind_come_back(value, path):
     save(RVMRegressor(**value), path)

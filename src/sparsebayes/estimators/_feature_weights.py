@@ -1,6 +1,6 @@
 """What models with feature weights share: their parameters, standard units for the inputs, and the way back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
@@ -8,8 +8,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.solvers.feature_weights import (
@@ -50,6 +52,37 @@ class WeightedFit(KernelFit):
     feature_relevance: FloatArray = field(default_factory=lambda: np.empty(0))
     scores: FloatArray = field(default_factory=lambda: np.empty(0))
     """Of all starts."""
+
+
+class FeatureWeightsMixin:
+    """The face of a model with feature weights."""
+
+    @property
+    def _weighs(self) -> bool:
+        """Whether the inputs have weights."""
+        return True
+
+    def _store_weights(self, fits: Sequence[KernelFit], *, single: bool) -> None:
+        """Fitted attributes: plain for a single fit, else with one row per output or class."""
+        weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
+        if weighed:
+            take = 0 if single else slice(None)
+            self.feature_weights_ = np.array([fit.feature_weights for fit in weighed])[take]
+            self.feature_relevance_ = np.array([fit.feature_relevance for fit in weighed])[take]
+            self.restart_scores_ = np.array([fit.scores for fit in weighed])[take]
+
+    @available_if(lambda self: self._weighs)
+    def get_support(self, indices: bool = False) -> BoolArray | IntArray:
+        """Which features have a weight, as a mask or as indices; with several outputs or classes, for any of them.
+
+        Parameters
+        ----------
+        indices : bool, default=False
+            Whether to return indices rather than a mask.
+        """
+        check_is_fitted(self)
+        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
+        return np.flatnonzero(mask) if indices else mask
 
 
 @dataclass(frozen=True)

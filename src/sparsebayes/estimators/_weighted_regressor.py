@@ -5,12 +5,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._feature_weights import Inputs, WeightedFit, weigh_inputs
+from sparsebayes.estimators._feature_weights import FeatureWeightsMixin, Inputs, WeightedFit, weigh_inputs
 from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
 from sparsebayes.solvers.alternation import Alternation
@@ -20,7 +18,7 @@ from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.rvm import KernelProblem
 
 
-class WeightedRegressor(KernelRegressor):
+class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
     """A kernel regressor whose inputs can have weights, by the evidence of the relevance vector machine.
 
     Subclasses say which model is then looked for on the weighted kernel (`_found`).
@@ -30,11 +28,6 @@ class WeightedRegressor(KernelRegressor):
     min_gain: str | float
     init: Any
     n_restarts: int
-
-    @property
-    def _weighs(self) -> bool:
-        """Whether the inputs have weights."""
-        return True
 
     @property
     def _in_batch(self) -> bool:
@@ -47,7 +40,8 @@ class WeightedRegressor(KernelRegressor):
         if target.constant:
             nothing = np.zeros(book.X.shape[1])
             constant = super()._fit_output(book, target, start)
-            return WeightedFit(**vars(constant), feature_weights=nothing, feature_relevance=nothing)
+            none = np.full(self.n_restarts, np.nan)
+            return WeightedFit(**vars(constant), feature_weights=nothing, feature_relevance=nothing, scores=none)
         assert book.centres is not None
         settings, weight = self._settings(), target.weight
         inputs = Inputs.of(book.X, target.y, weight, book.centres, np.zeros(len(book.centres)))
@@ -72,22 +66,4 @@ class WeightedRegressor(KernelRegressor):
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         super()._store(fits, None if self._weighs else gamma, single=single)
-        weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
-        if weighed:
-            which = 0 if single else slice(None)
-            self.feature_weights_ = np.array([fit.feature_weights for fit in weighed])[which]
-            self.feature_relevance_ = np.array([fit.feature_relevance for fit in weighed])[which]
-            self.restart_scores_ = self._arrays([fit.scores for fit in weighed])
-
-    @available_if(lambda self: self._weighs)
-    def get_support(self, indices: bool = False) -> BoolArray | IntArray:
-        """Which features have a weight, as a mask or as indices; with several outputs, for any of them.
-
-        Parameters
-        ----------
-        indices : bool, default=False
-            Whether to return indices rather than a mask.
-        """
-        check_is_fitted(self)
-        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
-        return np.flatnonzero(mask) if indices else mask
+        self._store_weights(fits, single=single)

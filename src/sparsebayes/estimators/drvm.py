@@ -66,7 +66,7 @@ class DRVMRegressor(WeightedRegressor):
         θ, in units of the features as they came; 0 for those that do not matter. `get_support` is their mask.
     feature_relevance_ : ndarray of shape (n_features,)
         How well the data determines each weight, between 0 (not at all, or dropped) and 1.
-    restart_scores_ : ndarray of shape (n_restarts,)
+    restart_scores_ : ndarray of shape (n_restarts,) or (n_outputs, n_restarts)
         Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
     gamma_ : None
         There is no width that all features share.

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS, Inputs, WeightedFit, weigh_inputs
+from sparsebayes.core.types import FloatArray
+from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS, FeatureWeightsMixin, Inputs, weigh_inputs
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
 from sparsebayes.solvers.feature_weights import class_feature_price
@@ -21,7 +20,7 @@ SEARCH_TOL = 1e-2
 """Nats to which models are settled while features are weighed."""
 
 
-class PFCVMClassifier(PCVMClassifier):
+class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
@@ -161,22 +160,4 @@ class PFCVMClassifier(PCVMClassifier):
     def _store(self, fits: list[KernelFit]) -> None:
         super()._store(fits)
         del self.gamma_  # the weights take its place
-        weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
-        for name, values in (
-            ("feature_weights_", [fit.feature_weights for fit in weighed]),
-            ("feature_relevance_", [fit.feature_relevance for fit in weighed]),
-            ("restart_scores_", [fit.scores for fit in weighed]),
-        ):
-            setattr(self, name, values[0] if len(fits) == 1 else np.array(values))
-
-    def get_support(self, indices: bool = False) -> BoolArray | IntArray:
-        """Which features have a weight, as a mask or as indices; with more than two classes, for any of them.
-
-        Parameters
-        ----------
-        indices : bool, default=False
-            Whether to return indices rather than a mask.
-        """
-        check_is_fitted(self)
-        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
-        return np.flatnonzero(mask) if indices else mask
+        self._store_weights(fits, single=len(fits) == 1)

@@ -128,6 +128,8 @@ class Weigher(Generic[Model]):
 
         def turn(at: Weighed[Model]) -> tuple[Weighed[Model], Info]:
             top = self.pruned(self.climbed(at, free), needed) if len(at.fit.active) else at
+            if not top.kept.any():
+                return at, Info(at.fit.objective, 0.0, len(at.fit.active), action="weigh")
             there = self.searched(top.theta, top.fit)
             if self.standing(there) <= self.standing(at) + self.tol:
                 # The search from the old centres may be stuck where one from nothing is not.

@@ -282,9 +282,7 @@ class Search(rvc.Search):
         return replace(found, posterior=replace(found.posterior, mean=mode.w), level=level)
 
 
-def solve(
-    problem: BernoulliProblem, truncation: Truncation, settings: Settings, start: Model | None = None
-) -> Result:
+def solve(problem: BernoulliProblem, truncation: Truncation, settings: Settings, start: Model | None = None) -> Result:
     """Search from a model, or from the one without weights, on label-signed columns."""
     search, none = Search(problem, settings.tol, truncation), np.empty(0, dtype=np.intp)
     model = Model(none, np.empty(0), problem.base_mode(0)) if start is None else start
