@@ -153,6 +153,18 @@ def test_more_features_than_rows_take_seconds():
     assert model.score(X_test, X_test[:, 5] > 0) > 0.9
 
 
+@pytest.mark.filterwarnings("ignore:not converged")
+def test_classes_far_apart_raise_no_numerical_warning():
+    """Where all rows are saturated a flat intercept has hardly any curvature, and Newton's step no end."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((90, 5)), np.repeat([0, 1, 2], 30)
+    X[:, 0] += 3 * (y == 1)
+    X[:, 2] += 3 * (y == 2)
+    for k in range(3):
+        model = PFCVMClassifier(n_restarts=2).fit(X, y == k)
+        assert model.score(X, y == k) > 0.9
+
+
 # --- symmetries ---
 
 

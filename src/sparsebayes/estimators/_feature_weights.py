@@ -173,6 +173,8 @@ def weigh_inputs(
     ends = weigh(weigher, _starts(model, inputs), trace, beginning_here)
     scores = np.array([weigher.score(end) for end in ends])
     best = ends[int(np.argmax(scores))]
+    if np.isfinite(n):  # classes say so little that nothing would often seem the better answer to a weak signal
+        best = max(best, weigher.searched(np.zeros(n_features)), key=weigher.score)
     best = replace(weigher, tol=settings.tol).settled(best, weigher.open_to(best), trace)
     if not len(best.fit.active):
         best = replace(best, theta=np.zeros(n_features))

@@ -60,6 +60,11 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
     verbose: int
 
     @property
+    def _remedy(self) -> str:
+        """What to do about a noise that has vanished."""
+        return "choose a wider kernel (a smaller gamma) or fewer candidates"
+
+    @property
     def _intercept_is_flat(self) -> bool:
         """Whether an intercept has no prior."""
         return True
@@ -110,7 +115,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
             book = replace(book, rows=self._rows(book, weight, flat))
             fits = [self._fit_output(book, target, start) for target, start in zip(targets, starts, strict=True)]
         self._store(fits, gamma, single=y.ndim == 1)
-        self._warn("choose a wider kernel (a smaller gamma) or fewer candidates")
+        self._warn(self._remedy)
         return self
 
     def _target(self, y: FloatArray, weight: FloatArray, flat: bool) -> Target:

@@ -30,6 +30,10 @@ class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
     n_restarts: int
 
     @property
+    def _remedy(self) -> str:
+        return "raise min_gain or choose fewer candidates" if self._weighs else super()._remedy
+
+    @property
     def _in_batch(self) -> bool:
         """Whether each start begins with the batch alternation."""
         return False
