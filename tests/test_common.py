@@ -148,7 +148,7 @@ def test_repr_names_only_what_differs_from_the_defaults(default):
 def test_register_is_what_the_package_exports():
     import sparsebayes
 
-    exported = [vars(sparsebayes).get(name) for name in sparsebayes.__all__]
+    exported = [getattr(sparsebayes, name) for name in sparsebayes.__all__]
     assert {thing for thing in exported if isinstance(thing, type) and hasattr(thing, "predict")} == set(ESTIMATORS)
 
 

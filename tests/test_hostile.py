@@ -231,8 +231,12 @@ def test_less_weight_than_one_row_is_refused(any_regressor, data):
 @pytest.mark.parametrize("value", ["no such thing", -1, float("nan"), None, [1.0]], ids=repr)
 def test_bad_parameters_are_named(default, data, value):
     # these do mean something
-    meant = {-1: {"n_jobs", "coef0"}, None: {"n_jobs", "class_weight", "candidates", "random_state"}}
-    for name in default.get_params().keys() - meant.get(value if np.ndim(value) == 0 else "", set()):
+    meant = {
+        -1: {"n_jobs", "coef0"},
+        None: {"n_jobs", "class_weight", "candidates", "random_state"},
+        "a list": {"init"},
+    }
+    for name in default.get_params().keys() - meant.get(value if np.ndim(value) == 0 else "a list", set()):
         with pytest.raises((ValueError, TypeError), match=f"'{name}' parameter"):
             clone(default).set_params(**{name: value}).fit(*data)
 

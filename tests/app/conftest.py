@@ -42,12 +42,14 @@ def varieties(cls):
             yield Variety(cls, one, {"kernel": kernel, "far_variance": "augment"})
         if "softmax" in choices.get("multi_class", []):
             yield Variety(cls, several, {"kernel": kernel, "multi_class": "softmax"})
+    # Weighing the features of three classes takes half a minute; once is enough.
+    usual = one if is_classifier(cls()) and "n_restarts" in choices else several
     for key in ("intercept_prior", "prior", "proba", "multi_class", "inference", "truncation"):
-        yield from (Variety(cls, several, {key: value}) for value in choices.get(key, []))
+        yield from (Variety(cls, usual, {key: value}) for value in choices.get(key, []))
     if "feature_weights" in choices:
         yield from (Variety(cls, kind, {"feature_weights": True}) for kind in (one, several))
     if "min_gain" in choices:
-        yield from (Variety(cls, several, {"min_gain": value}) for value in (0.0, 1e6))
+        yield from (Variety(cls, usual, {"min_gain": value}) for value in (0.0, 1e6))
 
 
 NEEDS = {("prior", "laplace"): {"inference": "coordinate"}, ("inference", "coordinate"): {"prior": "laplace"}}
