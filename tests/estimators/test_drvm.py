@@ -270,6 +270,14 @@ def test_a_constant_target_needs_no_feature(solver):
     assert_allclose(model.predict(X), 7.0)
 
 
+def test_nothing_is_the_answer_where_no_feature_pays_its_price():
+    X, y = friedman(n=60, d=5)
+    model = DRVMRegressor(n_restarts=1, min_gain=1e4).fit(X, y)
+    assert not model.get_support().any()
+    assert len(model.relevance_vectors_) == 0
+    assert_allclose(model.predict(X), y.mean(), rtol=1e-12)
+
+
 @pytest.mark.parametrize("solver", ["fast", "batch"])
 def test_noise_needs_few_features_or_none(solver):
     kept, excess = [], []

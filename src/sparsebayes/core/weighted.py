@@ -139,6 +139,8 @@ WEIGHTED: dict[str, tuple[type[Elements], Callable[..., Shape]]] = {
     "poly": (Product, power),
 }
 """exp(-Σ θ (x - z)²), exp(-Σ θ |x - z|) and (Σ θ x z + c₀)^degree."""
+POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
+"""How a feature's weight changes with its unit: θ is one per unit^power."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.core.weighted import WEIGHTED, FeatureKernel, weighted_kernel
+from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.solvers.feature_weights import (
     Beginning,
@@ -40,8 +40,6 @@ WEIGHT_CONSTRAINTS: dict[str, list[Any]] = {
 }
 TURN = 50
 """A turn of climb and search that brings less than so many times `tol` ends a start; the best is then settled."""
-POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
-"""How a feature's weight changes with its unit: θ is divided by unit^power."""
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import FloatArray
 from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS, FeatureWeightsMixin, Inputs, weigh_inputs
 from sparsebayes.estimators._kernel import KernelFit
@@ -82,19 +79,11 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     gamma = "scale"
     """Of the dictionary that the estimator sets out with; not a parameter."""
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **WEIGHT_CONSTRAINTS,
-        "truncation": [StrOptions({"exact", "smooth"})],
-        "steepness": [Interval(Real, 0, None, closed="neither")],
-        "proba": [StrOptions(set(PROBABILITIES))],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: dict[str, list[Any]] = {
+        name: options
+        for name, options in {**WEIGHT_CONSTRAINTS, **PCVMClassifier._parameter_constraints}.items()
+        if name != "gamma"
+    } | {"kernel": WEIGHT_CONSTRAINTS["kernel"]}
 
     def __init__(
         self,
