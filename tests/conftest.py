@@ -1,6 +1,9 @@
 """What all tests share: one BLAS thread per worker (two compete for the same cores), and small data."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
@@ -14,6 +17,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_limits
 
+import sparsebayes
 from sparsebayes.estimators import ESTIMATORS
 
 _limits = threadpool_limits(1)
@@ -145,6 +149,34 @@ def data_for(make_data):
         return X, np.where(y > np.median(y), "high", "low") if is_classifier(model) else y
 
     return make
+
+
+@pytest.fixture
+def on_terminal():
+    """Run a program whose standard error is a terminal: what it wrote there, and on standard output."""
+    pty = pytest.importorskip("pty", reason="there are pseudo-terminals on POSIX only")
+
+    def run(program, *arguments):
+        ours, theirs = pty.openpty()
+        environment = os.environ | {"PYTHONPATH": str(Path(sparsebayes.__file__).parents[1])}
+        environment |= {"COLUMNS": "150", "TERM": "xterm"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment
+        )
+        os.close(theirs)
+        seen = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                seen += chunk
+        except OSError:  # the end, on Linux
+            pass
+        finally:
+            os.close(ours)
+        out, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, seen
+        return seen.decode(), out.decode()
+
+    return run
 
 
 LOG_PROBLEMS = ("log_n200_d10", "log_iris_vv", "log_n60_d300", "log_nearsep_n80_d5")

@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from scipy.linalg import null_space
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
+from sklearn.exceptions import ConvergenceWarning
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,3 +53,14 @@ def test_a_model_goes_to_a_file_and_to_onnx_as_documented(tmp_path, monkeypatch)
     for code in python_blocks("docs/saving.md"):
         exec(code, namespace)
     assert {path.name for path in tmp_path.iterdir()} == {"model.skops", "model.onnx"}
+
+
+def test_a_fit_is_watched_as_documented():
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9 on")
+    namespace = {}
+    for code in python_blocks("docs/progress.md"):
+        exec(code, namespace)
+    assert namespace["model"].converged_
+    stopped = namespace["RVMRegressor"]().set_callbacks(namespace["TimeLimit"](-1))
+    with pytest.warns(ConvergenceWarning, match="a callback stopped the fit at step 1"):
+        stopped.fit(namespace["X"], namespace["y"])

@@ -8,15 +8,18 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import sparsebayes
+from sparsebayes.app import guard
 from sparsebayes.app.cli import app
 from sparsebayes.app.columns import Recipe
 
@@ -346,15 +349,41 @@ def test_ctrl_c_leaves_no_file(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@POSIX
-def test_a_terminal_sees_how_far_the_work_is():
-    import pty
+def test_ctrl_c_that_an_import_turns_into_something_else(monkeypatch, capsys):
+    monkeypatch.setattr(guard, "CTRL_C", threading.Event())
 
-    ours, theirs = pty.openpty()
-    result = command("fit", "sinc", "-m", "ard", stdout=subprocess.PIPE, stderr=theirs, capture_output=False)
-    os.close(theirs)
-    seen = os.read(ours, 100_000).decode()
-    os.close(ours)
-    assert result.returncode == 0
-    assert "100%" in seen
-    assert "\x1b" not in result.stdout
+    @guard.guarded
+    def broken(pressed):
+        if pressed:
+            guard.CTRL_C.set()
+        raise ValueError("numpy.dtype size changed")
+
+    with pytest.raises(ValueError, match="size changed"):
+        broken(False)
+    with pytest.raises(typer.Exit) as end:
+        broken(True)
+    assert end.value.exit_code == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+AT_ONCE = (
+    "from sparsebayes.estimators import _progress as p; p.DELAY, p.PERIOD = 0, 1e-3; "
+    "from sparsebayes.__main__ import main; main()"
+)
+
+
+@POSIX
+def test_a_terminal_sees_how_far_the_work_is(on_terminal):
+    seen, out = on_terminal(AT_ONCE, "fit", "sinc", "-m", "rvm")
+    assert "1 of 5" in seen
+    assert "RVMRegressor" in seen  # the fit to all rows
+    assert seen.endswith("\x1b[2K")  # of which nothing is left in the end
+    assert "\x1b" not in out
+
+
+@POSIX
+@pytest.mark.parametrize("what", ["fit", "compare"])
+def test_a_terminal_sees_nothing_of_it_with_json(on_terminal, what):
+    seen, out = on_terminal(AT_ONCE, what, "sinc", *["-m", "rvm"][: 2 * (what == "fit")], "--json")
+    assert "\x1b" not in seen
+    assert json.loads(out)["source"] == "sinc"

@@ -612,3 +612,20 @@ def test_names_on_demand_are_listed_and_others_are_missed():
     with pytest.raises(AttributeError, match="no_such"):
         sparsebayes.no_such  # noqa: B018
     assert issubclass(ModelFileError, ValueError)
+
+
+# --- callbacks ---
+
+
+def test_callbacks_are_not_stored(make_data, tmp_path):
+    """They are for a fit, and may hold anything; the model goes into the file without them."""
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9 on")
+    X, y = make_data()
+    told = callback.ProgressBar()
+    for model in (RVMRegressor(), make_pipeline(StandardScaler(), RVMRegressor())):
+        model.set_callbacks(told).fit(X, y)
+        save(model, tmp_path / "model.skops")
+        again = load(tmp_path / "model.skops")
+        assert_array_equal(again.predict(X), model.predict(X))
+        assert not hasattr(again, "_skl_callbacks")
+        assert model._skl_callbacks == [told]

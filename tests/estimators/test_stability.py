@@ -261,7 +261,7 @@ def test_a_class_that_half_of_the_fits_lack_is_told(make_data):
         StabilitySelector(SparseLogisticRegression(), n_resamples=4, random_state=0).fit(X, classes)
 
 
-# --- progress ---
+# --- progress (more of it in test_progress.py) ---
 
 
 class Terminal(io.StringIO):
@@ -272,13 +272,6 @@ class Terminal(io.StringIO):
 def test_nothing_is_shown_where_nobody_looks(make_data, capfd):
     StabilitySelector(ARDRegressor(), n_resamples=4, verbose=1).fit(*make_data())
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_bar_is_shown_on_a_terminal(make_data, monkeypatch):
-    pytest.importorskip("rich", reason="the bar is rich's")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    StabilitySelector(ARDRegressor(), n_resamples=4, verbose=1).fit(*make_data())
-    assert "selecting" in sys.stderr.getvalue()
 
 
 def test_lines_are_shown_on_a_terminal_without_rich(make_data, monkeypatch):

@@ -7,7 +7,7 @@ import typer
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.guard import check_writable, guarded, interrupted, results_apart
+from sparsebayes.app.guard import check_writable, guarded, heed_ctrl_c, interrupted, results_apart
 from sparsebayes.app.options import (
     Cv,
     Data,
@@ -137,8 +137,8 @@ def fit(
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
-    with progress(verbose) as tick:
-        study = studied(problem, model, Settings(impute, given, tick))
+    with progress(verbose, live=not as_json) as tick:
+        study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
     for message in study.warnings:
         tell(f"warning: {message}")
     if output is not None:
@@ -192,7 +192,7 @@ def predict(
     check_writable(output, "-o", tuple(WRITERS))
     stored = open_model(model)
     table = open_table(data)
-    with progress(verbose) as tick:
+    with progress(verbose, live=True) as tick:
         found = predictions(stored, table, interval, keep or (), tick)
     if output is None:
         sys.stdout.write(found.write_csv())
@@ -241,7 +241,7 @@ def compare(
 
     check_writable(output, "-o", tuple(WRITERS))
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
-    with progress(verbose) as tick:
+    with progress(verbose, live=not as_json) as tick:
         comparison = compared(problem, only or (), Settings(impute, tick=tick))
     for note in comparison.left_out:
         tell(note)
@@ -336,6 +336,7 @@ def datasets(as_json: Json = False) -> None:
 def run() -> None:
     """What the installed command calls."""
     results_apart()
+    heed_ctrl_c()
     try:
         app(prog_name="sparsebayes")
     except KeyboardInterrupt:

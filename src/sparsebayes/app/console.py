@@ -3,13 +3,15 @@
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console
 
 PIPED = 110
 """Columns of a table that goes into a file or another program."""
+NAME = 8
+"""Columns of a model's name, so that bars begin at the same place."""
 
 
 def out() -> Console:
@@ -29,20 +31,21 @@ def print_json(value: Any) -> None:
 
 
 @contextmanager
-def progress(verbose: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each model on standard error, if a person looks on there; a line for each fold if `verbose`."""
-    if not sys.stderr.isatty():
+def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each model if `live` and a person looks on; else a line for each fold if `verbose`."""
+    from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
+
+    if not (live and looked_at()):
         yield _lines if verbose else _silence
         return
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bars:
-        known: dict[str, Any] = {}
+    with ExitStack() as shown:
+        bars: dict[str, Bar] = {}
 
         def show(name: str, done: int, total: int) -> None:
-            if name not in known:
-                known[name] = bars.add_task(name, total=total)
-            bars.update(known[name], completed=done)
+            if name not in bars:
+                bars[name] = Bar(f"{name:<{NAME}}", total)
+                shown.enter_context(SCREEN.showing(bars[name]))
+            bars[name].reach(done)
 
         yield show
 

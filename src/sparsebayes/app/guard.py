@@ -1,16 +1,22 @@
 """How the command ends: what goes wrong becomes one line on standard error and an exit code."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Event
+from types import FrameType
 from typing import Any
 
 import typer
 
 from sparsebayes.app.errors import DataError, UsageError
+
+CTRL_C = Event()
+"""Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -23,22 +29,26 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise typer.Exit(interrupted()) from None
-        except UsageError as error:
-            _fail(error, 2)
-        except DataError as error:
-            _fail(error, 3)
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("sparsebayes"):
+        except Exception as error:
+            if CTRL_C.is_set():
+                raise typer.Exit(interrupted()) from None
+            code = _code(error)
+            if code is None:
                 raise
-            _fail(UsageError(f"{error}; pip install 'sparsebayes[app]' brings what the command line needs"), 2)
-        except BrokenPipeError:  # `| head` has seen enough
-            _drop_output()
-            raise typer.Exit(1) from None
-        except (OSError, MemoryError) as error:
-            _drop_output()
-            _fail(error, 1)
+            _fail(error, code)
 
     return run
+
+
+def _code(error: Exception) -> int | None:
+    """The exit code of what a user can mend; None for what is our own fault."""
+    if isinstance(error, UsageError):
+        return 2
+    if isinstance(error, DataError):
+        return 3
+    if isinstance(error, ModuleNotFoundError):
+        return None if (error.name or "").startswith("sparsebayes") else 2
+    return 1 if isinstance(error, OSError | MemoryError) else None
 
 
 def _drop_output() -> None:
@@ -48,8 +58,13 @@ def _drop_output() -> None:
 
 def _fail(error: Exception, code: int) -> None:
     told = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-    print(f"sparsebayes: {told or type(error).__name__}", file=sys.stderr)
-    raise typer.Exit(code)
+    if isinstance(error, ModuleNotFoundError):
+        told += "; pip install 'sparsebayes[app]' brings what the command line needs"
+    if isinstance(error, OSError | MemoryError):
+        _drop_output()
+    if not isinstance(error, BrokenPipeError):  # `| head` has seen enough
+        print(f"sparsebayes: {told or type(error).__name__}", file=sys.stderr)
+    raise typer.Exit(code) from None
 
 
 def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -79,6 +94,17 @@ def results_apart() -> None:
     # A terminal without ± shall not end a fit.
     sys.stdout = open(results, "w", encoding=sys.stdout.encoding, errors="replace", closefd=True)  # noqa: SIM115
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+def heed_ctrl_c() -> None:
+    """Remember that Ctrl-C was pressed, where it is not switched off."""
+
+    def heed(number: int, frame: FrameType | None) -> None:
+        CTRL_C.set()
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, heed)
 
 
 def interrupted() -> int:

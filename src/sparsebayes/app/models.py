@@ -211,7 +211,6 @@ def settings(texts: Sequence[str]) -> dict[str, Any]:
 
 def pipeline(model: Model, size: Size, seed: int, impute: str = "", given: dict[str, Any] | None = None) -> Any:
     """The estimator with the steps that it needs before it."""
-    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -223,6 +222,8 @@ def pipeline(model: Model, size: Size, seed: int, impute: str = "", given: dict[
     estimator.set_params(**(given or {}))
     steps: list[tuple[str, Any]] = []
     if impute:
+        from sklearn.impute import SimpleImputer
+
         steps.append(("impute", SimpleImputer(strategy=impute, keep_empty_features=True)))
     if model.scaled:
         steps.append(("scale", StandardScaler()))

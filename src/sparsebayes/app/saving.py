@@ -20,6 +20,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes import __version__
 from sparsebayes.app.files import whole_file
 from sparsebayes.app.trust import refusals, trusted_names
+from sparsebayes.estimators._callbacks import unwatched
 
 FORMAT = 1
 """Number of the file format; raised when older versions cannot read what is written, or this one what they wrote."""
@@ -46,7 +47,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     """Store a model, or a scikit-learn pipeline around one, so that `load` gives it back to the bit.
 
     The file is written whole or not at all. It holds data only: a model with a function of your own (a callable kernel)
-    is refused.
+    is refused. Callbacks are not stored.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
     skops_io = _skops_io()
     mark = _mark({} if metadata is None else dict(metadata))
     try:
-        archive = io.BytesIO(skops_io.dumps(model, compression=zipfile.ZIP_STORED))
+        archive = io.BytesIO(skops_io.dumps(unwatched(model), compression=zipfile.ZIP_STORED))
     except Exception as error:
         raise ModelFileError(
             f"this {type(model).__name__} cannot be stored ({error}): what it holds and what it was given must be "

@@ -43,6 +43,8 @@ class Settings:
     given: dict[str, Any] | None = None
     """Parameters of the model that was asked for."""
     tick: Tick = lambda name, done, total: None
+    verbose: int = 0
+    """Of the fit to all rows."""
 
 
 def _validated(problem: Problem, model: Model, settings: Settings, given: dict[str, Any] | None = None) -> Outcome:
@@ -137,7 +139,10 @@ def _fitted(problem: Problem, model: Model, settings: Settings) -> tuple[Any, li
     frame = pl.DataFrame(problem.X, schema=problem.recipe.features)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        own = made[-1].verbose
+        made[-1].set_params(verbose=max(own, settings.verbose))
         made.fit(frame, problem.y)
+        made[-1].set_params(verbose=own)
     return made, [str(item.message) for item in caught]
 
 

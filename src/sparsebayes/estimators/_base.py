@@ -1,17 +1,25 @@
-"""What all estimators share: a fit that is whole or did not happen, progress, and the selector's face."""
+"""What all estimators share: a fit that is whole or did not happen, who is told of it, and the selector's face."""
 
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from functools import cache, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.base import MetaEstimatorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from sparsebayes.core.types import AnyArray
-from sparsebayes.solvers.loop import Callback, Info
+from sparsebayes.estimators._callbacks import STATE, Tasks
+from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, looked_at
+from sparsebayes.solvers.loop import Callback, Info, warn_not_converged
+
+T = TypeVar("T")
 
 
 def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -19,8 +27,8 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # What others have put there (a pipeline's callback context) is not the fit's, and stays.
-        foreign = {name for name in vars(self) if name.startswith("_parent")}
+        # What others have put there (callbacks, a pipeline's context of them) is not the fit's, and stays.
+        foreign = vars(self).keys() & set(STATE)
         try:
             return fit(self, *args, **kwargs)
         except BaseException:
@@ -46,13 +54,85 @@ def threads_for(size: int) -> AbstractContextManager[object]:
     return _controller().limit(limits=1, user_api="blas") if size <= SMALL else nullcontext()
 
 
+# --- who is told of a fit ---
+
+
+class Watch:
+    """A fit that goes on, and those who are told of its steps."""
+
+    def __init__(self, model: Any, tasks: Tasks | None) -> None:
+        self.line = Steps(type(model).__name__)
+        self.tasks = tasks
+        self.display: AbstractContextManager[object] = nullcontext()
+        self.listeners: list[Callback] = [] if tasks is None else [tasks]
+        self.n_steps = 0
+        self.stopped_at = 0
+        """The step after which a callback asked to stop; 0 if none did."""
+        if isinstance(model, MetaEstimatorMixin):  # which shows a bar
+            return
+        if model.verbose > 1:
+            self.listeners.append(printing(1))
+        elif model.verbose and looked_at() and not can_draw():
+            self.listeners.append(printing(10))
+        elif model.verbose and looked_at():
+            self.listeners.append(self.line)
+            self.display = SCREEN.showing(self.line)
+
+    def listening(self) -> Callback | None:
+        """Whom a solver has to tell of its steps, which begin now."""
+        if self.tasks is not None:
+            self.tasks.begin()
+        return self if self.listeners else None
+
+    def __call__(self, n_steps: int, info: Info) -> bool:
+        """Tell of a step; once somebody has asked to stop, all loops of the fit end after a step."""
+        self.n_steps += 1
+        answers = [listener(n_steps, info) for listener in self.listeners]
+        if any(answers) and not self.stopped_at:
+            self.stopped_at = self.n_steps
+        return self.stopped_at > 0
+
+
+_WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
+"""Of the fit that goes on here. Not an attribute of the estimator, which may be copied and sent elsewhere meanwhile;
+and workers, be they threads or processes, have none."""
+
+
+def watched(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Let `progress` know for whom it works, and close the display however the fit ends.
+
+    It stands inside scikit-learn's `_fit_context`, which takes leave of the callbacks.
+    """
+
+    @wraps(fit)
+    def followed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watch = Watch(self, Tasks.of(self, fit, args, kwargs))
+        token = _WATCH.set(watch)
+        try:
+            with watch.display:
+                result = fit(self, *args, **kwargs)
+        finally:
+            _WATCH.reset(token)
+        if watch.tasks is not None:
+            watch.tasks.end()
+        return result
+
+    return followed
+
+
 def progress(verbose: int) -> Callback | None:
-    """A callback that tells on standard error how a fit goes: every 10th step, or every step from `verbose` 2 on."""
-    if not verbose:
-        return None
+    """Whom a solver tells of its steps: callbacks and, by `verbose`, a live line (1) or a line for each step (2)."""
+    watch = _WATCH.get()
+    if watch is not None:
+        return watch.listening()
+    return printing(1) if verbose > 1 else None
+
+
+def printing(every: int) -> Callback:
+    """A callback that tells of the first step and of each so many on standard error."""
 
     def tell(n_steps: int, info: Info) -> None:
-        if verbose > 1 or n_steps == 1 or n_steps % 10 == 0:
+        if n_steps == 1 or n_steps % every == 0:
             print(
                 f"step {n_steps:5d}  log evidence {info.objective:14.4f}  active {info.n_active:6d}  "
                 f"to gain {info.change:9.2e}  {info.action}",
@@ -60,6 +140,52 @@ def progress(verbose: int) -> Callback | None:
             )
 
     return tell
+
+
+def counted(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+    """The same items one by one, of which the live line says which it is: parts that are fitted in turns."""
+    watch = _WATCH.get()
+    if watch is None or total < 2:
+        yield from items
+        return
+    work = iter(items)
+    try:
+        for k in range(1, total + 1):
+            watch.line.places[what] = f"{what} {k} of {total}"
+            yield next(work)
+    finally:
+        del watch.line.places[what]
+
+
+def wanted(items: Iterable[T]) -> Iterator[T]:
+    """The same items one by one, until a callback has asked to stop: attempts, of which one is enough."""
+    watch = _WATCH.get()
+    for item in items:
+        yield item
+        if watch is not None and watch.stopped_at:
+            return
+
+
+def as_tasks(items: Iterable[T], total: int, what: str) -> Iterator[T]:
+    """The same items one by one, each a task for the callbacks of the fit that goes on."""
+    watch = _WATCH.get()
+    return iter(items) if watch is None or watch.tasks is None else watch.tasks.through(items, total, what)
+
+
+def warn_unless_converged(model: Any) -> None:
+    """Tell of a fit that did not come to its end, and why: `max_iter`, or a callback that asked to stop."""
+    watch = _WATCH.get()
+    gap = float(np.max(model.optimality_gap_))
+    if watch is not None and watch.stopped_at:
+        model.converged_ = False
+        warnings.warn(
+            f"not converged: a callback stopped the fit at step {watch.stopped_at}. The model is what was found by "
+            f"then; a single change of it could still raise the log evidence by {gap:.3g} nats (tol={model.tol:g}).",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    elif not model.converged_:
+        warn_not_converged(gap, model.tol, model.max_iter, ConvergenceWarning)
 
 
 class SupportMixin:

@@ -14,7 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import SupportMixin
+from sparsebayes.estimators._base import SupportMixin, counted
+from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
 from sparsebayes.estimators._notebook import NotebookMixin
@@ -48,7 +49,7 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
     )
 
 
-class GaussianClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):
+class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):
     """A classifier with a Gaussian posterior per class; two classes need one.
 
     Subclasses give `_fit_binary`, which takes whatever stands for the inputs, and the parameters `proba`,
@@ -91,10 +92,10 @@ class GaussianClassifier(NotebookMixin, ClassifierMixin, BaseEstimator):
         """One fit for two classes, one against the rest for each of more."""
         if len(self.classes_) == 2:
             return [self._fit_binary(X, codes.astype(np.float64), weight)]
-        fit: Callable[..., LinearFit] = delayed(self._fit_binary)
-        return Parallel(n_jobs=self.n_jobs)(
-            fit(X, (codes == k).astype(np.float64), weight) for k in range(len(self.classes_))
-        )
+        n_classes, fit = len(self.classes_), delayed(unwatched(self)._fit_binary)
+        jobs = (fit(X, (codes == k).astype(np.float64), weight) for k in range(n_classes))
+        fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        return list(counted(fits, n_classes, "class"))
 
     @property
     def covariance_(self) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
+from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.solvers.feature_weights import (
     Beginning,
@@ -168,9 +169,11 @@ def weigh_inputs(
     weigher = Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
     trace = Trace()
     beginning_here = weigher if beginning is None else beginning(weigher, trace)
-    ends = weigh(weigher, _starts(model, inputs), trace, beginning_here)
+    starts = _starts(model, inputs)
+    ends = weigh(weigher, wanted(counted(starts, len(starts), "start")), trace, beginning_here)
     scores = np.array([weigher.score(end) for end in ends])
     best = ends[int(np.argmax(scores))]
+    scores = np.append(scores, np.full(len(starts) - len(ends), np.nan))
     if np.isfinite(n):  # classes say so little that nothing would often seem the better answer to a weak signal
         best = max(best, weigher.searched(np.zeros(n_features)), key=weigher.score)
     best = replace(weigher, tol=settings.tol).settled(best, weigher.open_to(best), trace)

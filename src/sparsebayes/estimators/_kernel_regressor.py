@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import pooled_freedom
 from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators._base import progress, threads_for, whole_fit
+from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._kernel import (
     Dictionary,
     FarVariance,
@@ -84,6 +84,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Fit the model.
 
@@ -113,7 +114,8 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
                     found = iter(best.model)
                     starts = [None if target.constant else next(found) for target in targets]
             book = replace(book, rows=self._rows(book, weight, flat))
-            fits = [self._fit_output(book, target, start) for target, start in zip(targets, starts, strict=True)]
+            outputs = counted(zip(targets, starts, strict=True), len(targets), "output")
+            fits = [self._fit_output(book, target, start) for target, start in outputs]
         self._store(fits, gamma, single=y.ndim == 1)
         self._warn(self._remedy)
         return self

@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.estimators._base import warn_unless_converged
+from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._notebook import NotebookMixin
-from sparsebayes.solvers.loop import warn_not_converged
 from sparsebayes.solvers.problem import NOISE_FLOOR
 
 
-class GaussianRegressor(NotebookMixin, RegressorMixin, BaseEstimator):
+class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
     """A regressor with a Gaussian posterior and noise for each output; `fit` sets `_fits` and `_single` (1-D y)."""
 
     _fits: list[Any]
@@ -67,9 +67,7 @@ class GaussianRegressor(NotebookMixin, RegressorMixin, BaseEstimator):
 
     def _warn(self, remedy: str) -> None:
         """Tell of a search that was cut short, and of a noise at its floor, with what may help against that."""
-        if not self.converged_:
-            worst = max(fit.gap for fit in self._fits)
-            warn_not_converged(worst, self.tol, self.max_iter, ConvergenceWarning)
+        warn_unless_converged(self)
         if any(fit.noise_at_floor for fit in self._fits):
             warnings.warn(
                 f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import SupportMixin, progress, threads_for, whole_fit
+from sparsebayes.estimators._base import SupportMixin, counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
@@ -55,7 +55,7 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
     warm_start : bool, default=False
         Start from the features, precisions and noise of the previous fit.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------
@@ -152,6 +152,7 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ARDRegressor":
         """Fit the model.
 
@@ -171,10 +172,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         outputs = y.reshape(len(y), -1).T
         starts = [*previous, *[None] * len(outputs)]
         with threads_for(design.size):
-            fits = [
-                self._fit_output(rows, output, weight, flat, start)
-                for output, start in zip(outputs, starts, strict=False)
-            ]
+            parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
+            fits = [self._fit_output(rows, output, weight, flat, start) for output, start in parts]
         self._store(fits, single=y.ndim == 1)
         self._warn("raise min_gain or give the noise precision a prior (c, d)")
         return self

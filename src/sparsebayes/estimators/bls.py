@@ -77,7 +77,7 @@ class BLSRegressor(WeightedRegressor):
     tol : float, default=1e-6
         The fit has converged when no single change gains more than this many nats.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------

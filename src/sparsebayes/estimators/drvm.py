@@ -58,7 +58,7 @@ class DRVMRegressor(WeightedRegressor):
     random_state : int, RandomState instance or None, default=None
         For drawn candidates, and for starts beyond the fixed ones.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------

@@ -5,21 +5,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.evidence import classification_price
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import progress, whole_fit
+from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import slr
 from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import Settings, Trace, warn_not_converged
+from sparsebayes.solvers.loop import Settings, Trace
 from sparsebayes.solvers.softmax import SoftmaxProblem, solve
 
 INFERENCES = {
@@ -77,7 +76,7 @@ class SparseLogisticRegression(LinearClassifier):
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------
@@ -171,6 +170,7 @@ class SparseLogisticRegression(LinearClassifier):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseLogisticRegression":
         """Fit the model.
 
@@ -199,8 +199,7 @@ class SparseLogisticRegression(LinearClassifier):
             self._store_joint(self._fit_joint(X, codes, weight))
         else:
             self._store(self._fit_all(X, codes, weight))
-        if not self.converged_:
-            warn_not_converged(self.optimality_gap_, self.tol, self.max_iter, ConvergenceWarning)
+        warn_unless_converged(self)
         return self
 
     def _rows(self, X: FloatArray, weight: FloatArray) -> tuple[DenseRows, bool]:

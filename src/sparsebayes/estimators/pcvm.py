@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import progress, threads_for, whole_fit
+from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._kernel import (
     KERNEL_CONSTRAINTS,
@@ -27,7 +26,7 @@ from sparsebayes.estimators._kernel import (
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
 from sparsebayes.solvers import pcvm
 from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import Settings, warn_not_converged
+from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.pfcvm import start_on
 from sparsebayes.solvers.width import Fit
 
@@ -121,7 +120,7 @@ class PCVMClassifier(KernelClassifier):
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------
@@ -217,6 +216,7 @@ class PCVMClassifier(KernelClassifier):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PCVMClassifier":
         """Fit the model.
 
@@ -238,8 +238,7 @@ class PCVMClassifier(KernelClassifier):
                 self.gamma_ = self._width(book, codes, weight, counts)
                 book = book.at(kernel_of(self, self.gamma_))
             self._store(self._fits_on(book, codes, weight, counts))
-        if not self.converged_:
-            warn_not_converged(self.optimality_gap_, self.tol, self.max_iter, ConvergenceWarning)
+        warn_unless_converged(self)
         return self
 
     def _check_square(self, X: FloatArray, counts: BoolArray) -> None:

@@ -49,7 +49,7 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
-from sparsebayes.estimators._base import progress, threads_for, whole_fit
+from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import (
@@ -32,7 +31,7 @@ from sparsebayes.solvers import rvc, slr, softmax
 from sparsebayes.solvers.ard import FIND_STEPS
 from sparsebayes.solvers.bernoulli import BernoulliProblem
 from sparsebayes.solvers.climb import laplace_evidence
-from sparsebayes.solvers.loop import Settings, Trace, warn_not_converged
+from sparsebayes.solvers.loop import Settings, Trace
 from sparsebayes.solvers.width import Fit
 
 LEAST_ALPHA = 1e-6
@@ -103,7 +102,7 @@ class RVMClassifier(KernelClassifier):
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------
@@ -203,6 +202,7 @@ class RVMClassifier(KernelClassifier):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "RVMClassifier":
         """Fit the model.
 
@@ -231,8 +231,7 @@ class RVMClassifier(KernelClassifier):
                 self._store_joint(book, self._fit_joint(book, codes, weight))
             else:
                 self._store(self._fit_all(book, codes, weight))
-        if not self.converged_:
-            warn_not_converged(self.optimality_gap_, self.tol, self.max_iter, ConvergenceWarning)
+        warn_unless_converged(self)
         return self
 
     def _standardised(self, book: Dictionary, weight: FloatArray) -> Dictionary:

@@ -52,7 +52,7 @@ class RVMRegressor(KernelRegressor):
     random_state : int, RandomState or None, default=None
         Which rows an integer `candidates` draws.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------

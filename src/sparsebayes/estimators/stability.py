@@ -18,7 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable, validate_data
 
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
-from sparsebayes.estimators._base import whole_fit
+from sparsebayes.estimators._base import as_tasks, watched, whole_fit
+from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._progress import shown
 
 N_RESAMPLES = 100
@@ -78,7 +79,7 @@ def selection_frequency(
     random_state : int, RandomState or None, default=None
         Which rows the halves hold.
     verbose : int, default=0
-        Show a progress bar on standard error, if that is a terminal.
+        Show a progress bar, in terminals and notebooks.
 
     Returns
     -------
@@ -90,7 +91,8 @@ def selection_frequency(
     fit = delayed(_fitted_weights)
     jobs = (fit(estimator, X, y, rows, fit_params or {}) for rows in parts)
     results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    return _gathered(shown(results, len(parts), "selecting", verbose))
+    told = as_tasks(results, len(parts), "repetition")
+    return _gathered(shown(told, len(parts), "selecting", verbose))
 
 
 def _parts(estimator: Any, X: Any, y: Any, groups: Any, cv: Any, n_resamples: int, random_state: Any) -> list[IntArray]:
@@ -156,7 +158,7 @@ def _gathered(results: Iterable[tuple[BoolArray, FloatArray]]) -> Selections:
     return Selections(np.array(selected), mean, np.sqrt(square / len(selected)))
 
 
-class StabilitySelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+class StabilitySelector(CallbackSupportMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Select the features that an estimator keeps on most of many random halves of the rows, or on most folds.
 
     A single fit says what these rows speak for; how often a feature is kept when the rows change says how much of that
@@ -179,7 +181,7 @@ class StabilitySelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     random_state : int, RandomState or None, default=None
         Which rows the halves hold. (A `random_state` of the estimator is its own.)
     verbose : int, default=0
-        Show a progress bar on standard error, if that is a terminal.
+        Show a progress bar, in terminals and notebooks.
 
     Attributes
     ----------
@@ -242,6 +244,7 @@ class StabilitySelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=False)
+    @watched
     def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> "StabilitySelector":
         """Fit the estimator again and again, and count what it keeps.
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -14,12 +13,12 @@ from sparsebayes.core.linalg import factorise
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import progress, whole_fit
+from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import incremental, slr
 from sparsebayes.solvers.bernoulli import VariationalProblem
-from sparsebayes.solvers.loop import Settings, warn_not_converged
+from sparsebayes.solvers.loop import Settings
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
@@ -53,7 +52,7 @@ class VBLogisticRegression(LinearClassifier):
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        Tell on standard error how the fit goes.
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
     Attributes
     ----------
@@ -124,14 +123,14 @@ class VBLogisticRegression(LinearClassifier):
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
+    @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "VBLogisticRegression":
         """Fit the model to all rows at once; what was seen before is forgotten."""
         X, codes, weight = self._validated(X, y, sample_weight)
         self._store(self._fit_all(X, codes, weight))
         self.n_samples_seen_ = float(weight.sum())
         self._beliefs: list[incremental.Belief] | None = None
-        if not self.converged_:
-            warn_not_converged(self.optimality_gap_, self.tol, self.max_iter, ConvergenceWarning)
+        warn_unless_converged(self)
         return self
 
     def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:

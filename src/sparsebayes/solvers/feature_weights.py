@@ -7,7 +7,7 @@ one does not always predict better; so several starts are made, and their ends a
 all that was chosen, features and vectors.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -281,7 +281,7 @@ class Beginning(Protocol[Model]):
 
 
 def weigh(
-    weigher: Weigher[Model], starts: Sequence[FloatArray], trace: Trace, beginning: Beginning[Model]
+    weigher: Weigher[Model], starts: Iterable[FloatArray], trace: Trace, beginning: Beginning[Model]
 ) -> list[Weighed[Model]]:
     """The ends of all starts; the weigher's own beginning is a search."""
     ends, near = [], None

@@ -40,7 +40,8 @@ class Trace:
         return sum(info.jitter > 0 for info in self.infos)
 
 
-Callback = Callable[[int, Info], None]
+Callback = Callable[[int, Info], bool | None]
+"""Told of a step; true asks the loop to end, and is the answer to all that the same fit tells afterwards."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,10 @@ def iterate(
     max_iter: int,
     callback: Callback | None = None,
 ) -> tuple[State, bool]:
-    """Step until `info.change <= tol`, at most `max_iter` times; says whether the tolerance was reached."""
+    """Step until `info.change <= tol`, at most `max_iter` times, or until the callback has had enough.
+
+    Says whether the tolerance was reached.
+    """
     for _ in range(max_iter):
         state, info = step(state)
         if not math.isfinite(info.objective):
@@ -70,10 +74,11 @@ def iterate(
                 "weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise precision"
             )
         trace.infos.append(info)
-        if callback is not None:
-            callback(len(trace.infos), info)
+        stop = callback is not None and callback(len(trace.infos), info)
         if info.change <= tol:
             return state, True
+        if stop:
+            break
     return state, False
 
 
