@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.special import gammaln
+from scipy.stats import expon, gamma
 
-from sparsebayes.solvers.bls import best_rate, solve
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.solvers.bls import NO_RATE, best_rate, rate_objective, solve
 from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.problem import Solution
+from sparsebayes.solvers.problem import GaussianProblem, Solution
 from sparsebayes.solvers.sequential import Candidates, ascend, empty
 
 RUN = {"tol": 1e-9, "max_iter": 5000}
@@ -23,6 +26,21 @@ def bls_objective(objective):
         return objective(problem, alpha, noise) - 0.5 * problem.rate * float((1 / (alpha * noise)).sum())
 
     return of
+
+
+@pytest.fixture
+def kernel_problem():
+    """A noisy sinc on kernel columns as the kernel gives them: some with little spread, and neighbours alike."""
+
+    def make():
+        rng = np.random.default_rng(3)
+        x = rng.uniform(-10, 10, 100)
+        y = np.sinc(x / np.pi) + 0.1 * rng.standard_normal(100)
+        K = np.exp(-0.03 * (x[:, None] - x) ** 2)
+        rows, t, none = DenseRows.of(K - K.mean(axis=0)), (y - y.mean()) / y.std(), np.zeros(100)
+        return GaussianProblem(rows, t, 100.0, True, price=0.0, a=0.0, b=none, c=0.0, d=0.0)
+
+    return make
 
 
 @pytest.mark.parametrize("rate", RATES)
@@ -46,7 +64,7 @@ def test_moves_bring_what_they_promise(shape, rate, make_problem, bls_objective)
 def test_worth_is_what_a_basis_brings_at_its_best(rate, make_problem, bls_objective):
     problem = replace(make_problem(40, 8), rate=rate)
     state = Candidates(problem, Solution(np.array([0, 4]), np.array([0.5, 30.0]), 0.3))
-    for j, worth in enumerate(state.worth()):
+    for j, worth in enumerate(state.moves().worth):
         without = state.alpha.copy()
         without[j] = np.inf
         base = bls_objective(problem, without, state.noise)
@@ -112,16 +130,52 @@ def test_a_vanishing_rate_is_ard(make_problem):
 
 
 @pytest.mark.parametrize(("shape_", "scale"), [(1.0, 0.0), (3.0, 0.5)])
-def test_a_learned_rate_is_its_own_best_from_any_start(shape_, scale, make_problem):
-    problem = make_problem(60, 10, noise=0.3)
-    ends = [solve(problem, shape=shape_, scale=scale, start_rate=start, **RUN) for start in (1e-2, 0.3, 10.0, 100.0)]
-    assert all(end.converged for end in ends)
-    for end in ends:
-        g = 1 / (end.solution.alpha * end.solution.noise)
-        # a gain of 1e-9 nats is a relative distance of its root
-        assert end.rate == pytest.approx(2 * (len(g) + shape_ - 1) / (g.sum() + 2 * scale), rel=1e-4)
-        assert sorted(end.solution.active) == sorted(ends[0].solution.active)
-        assert end.rate == pytest.approx(ends[0].rate, rel=1e-3)
+def test_a_learned_rate_is_its_own_best(shape_, scale, make_problem):
+    found = solve(make_problem(60, 10, noise=0.3), shape=shape_, scale=scale, **RUN)
+    assert found.converged
+    g = 1 / (found.solution.alpha * found.solution.noise)
+    # a gain of 1e-9 nats is a relative distance of its root
+    assert found.rate == pytest.approx(2 * (len(g) + shape_ - 1) / (g.sum() + 2 * scale), rel=1e-4)
+
+
+def test_the_path_ends_near_the_best_of_many_fixed_points(kernel_problem):
+    """The alternation alone ends wherever its first rate leads it, decades and tens of nats apart."""
+    problem, run = kernel_problem(), {"tol": 1e-6, "max_iter": 3000}
+
+    def alternated(rate):
+        here = empty(0.1)
+        for _ in range(60):
+            state, _ = ascend(replace(problem, rate=rate), here, trace=Trace(), **run)
+            here, last, rate = state.solution(), rate, best_rate(state, 1.0, 0.0)
+            if abs(np.log(rate / last)) < 1e-6:
+                break
+        return rate, rate_objective(state, 1.0, 0.0)
+
+    rates, objectives = np.array([alternated(rate) for rate in (1e-4, 1e-2, 1.0, 1e2)]).T
+    assert rates.max() > 100 * rates.min()
+    assert np.ptp(objectives) > 40
+    found = solve(problem, **run)
+    state = Candidates(replace(problem, rate=found.rate), found.solution)
+    assert rate_objective(state, 1.0, 0.0) > objectives.max() - 4
+
+
+@pytest.mark.parametrize("noise", [None, 0.1])
+def test_units_of_the_columns_do_not_matter_to_a_learned_rate(noise, kernel_problem):
+    problem = kernel_problem()
+    larger = replace(problem, rows=DenseRows.of(1e3 * problem.rows.X))
+    one, other = (solve(each, noise=noise, tol=1e-6, max_iter=3000) for each in (problem, larger))
+    np.testing.assert_array_equal(one.solution.active, other.solution.active)
+    assert other.rate == pytest.approx(1e6 * one.rate, rel=1e-6)
+
+
+def test_the_objective_of_a_rate_is_a_density(kernel_problem):
+    """Of t given g, and of log g and λ: by SciPy."""
+    problem = replace(kernel_problem(), rate=3.0)
+    state = Candidates(problem, Solution(np.array([5, 30]), np.array([2.0, 7.0]), 0.3))
+    g = 1 / (0.3 * np.array([2.0, 7.0]))
+    prior = expon.logpdf(g, scale=2 / 3.0).sum() + np.log(g).sum() + gamma.logpdf(3.0, 2.5, scale=1 / 0.4)
+    constant = gammaln(2.5) - 2.5 * np.log(0.4)
+    assert rate_objective(state, 2.5, 0.4) == pytest.approx(state.evidence + prior + constant, rel=1e-12)
 
 
 def test_where_the_best_rate_jumps_the_way_is_halved(make_problem):
@@ -155,9 +209,17 @@ def test_a_given_noise_is_held(make_problem):
 
 def test_an_empty_model_leaves_the_rate_alone(make_problem, rng):
     problem = make_problem(30, 3, X=rng.standard_normal((30, 3)), y=rng.standard_normal(30))
-    found = solve(problem, start_rate=1e4, **RUN)
+    found = solve(problem, 1e4, **RUN)
     assert len(found.solution.active) == 0
     assert found.rate == 1e4
+    assert found.converged
+
+
+def test_where_nothing_can_enter_there_is_no_rate_to_learn(make_problem):
+    X = np.repeat([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], 5, axis=0)
+    found = solve(make_problem(20, 2, n_relevant=0, X=X, y=X[:, 0] * X[:, 1]), **RUN)
+    assert len(found.solution.active) == 0
+    assert found.rate == NO_RATE
     assert found.converged
 
 

@@ -65,6 +65,8 @@ class Moves(NamedTuple):
 
     alpha: FloatArray
     gain: FloatArray
+    worth: FloatArray
+    """Nats that the basis brings at its own best precision, whether it is in the model or not."""
 
 
 def best_moves(
@@ -87,7 +89,7 @@ def best_moves(
     pays = worth > price
     target = np.where(pays, target, np.inf)
     brings = np.where(pays, worth - price, 0.0)
-    inside = np.flatnonzero(np.isfinite(alpha))
+    inside = np.isfinite(alpha).nonzero()[0]
     at = alpha[inside]
     present = gain(at, s[inside], q[inside], pull)
     moved = worth[inside] - present
@@ -96,9 +98,9 @@ def best_moves(
         to = np.where(pays[inside], target[inside], at)
         moved += log_hyper_prior(to, a, rate) - log_hyper_prior(at, a, rate)
     # With a hyper-prior the best precision may be worth less than the present one; what decides is the best.
-    asked = np.broadcast_to(price, s.shape)[inside]
+    asked = price[inside] if isinstance(price, np.ndarray) else price
     brings[inside] = np.where(pays[inside], moved, asked - np.minimum(present, worth[inside]))
-    return Moves(target, brings)
+    return Moves(target, brings, worth)
 
 
 def noise_gain(residual: float, noise: float, gamma_sum: float, n: float, c: float, d: float) -> float:

@@ -55,7 +55,11 @@ class GaussianPosterior:
 
     def covariance(self) -> FloatArray:
         """Σ in full (M×M)."""
-        return np.diag(self.diagonal) + self.sign * (self.root.T @ self.root)
+        Sigma = self.root.T @ self.root
+        if self.sign < 0:
+            np.negative(Sigma, out=Sigma)
+        Sigma.flat[:: len(Sigma) + 1] += self.diagonal
+        return Sigma
 
     def predictor_variance(self, rows: Reductions) -> FloatArray:
         """φₙᵀ Σ φₙ for every row."""
@@ -74,6 +78,11 @@ def gaussian_posterior(
     return _by_rows(rows, precision, shift, alpha)
 
 
+def relevance(alpha: FloatArray, var: FloatArray) -> FloatArray:
+    """γ = 1 - αΣ_jj, which lies in [0, 1] but for rounding: how well the data determine each weight."""
+    return np.minimum(np.maximum(1 - alpha * var, 0.0), 1.0)
+
+
 def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatArray) -> GaussianPosterior:
     """M×M shape, from ΦᵀBΦ and Φᵀh. Dividing by √α on both sides keeps the factor safe for α over many decades."""
     scale = 1 / np.sqrt(alpha)
@@ -83,7 +92,7 @@ def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatAr
     root = factor.inverse_root() * scale
     var = (root**2).sum(axis=0)
     mean = scale * factor.solve(scale * projection)
-    gamma = np.clip(1 - alpha * var, 0.0, 1.0)
+    gamma = relevance(alpha, var)
     logdet = -factor.logdet - float(np.log(alpha).sum())
     return GaussianPosterior(mean, var, gamma, logdet, root, np.zeros_like(alpha), 1, factor.jitter)
 

@@ -11,7 +11,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
 GRAM_ROWS = 512
-"""Least rows of a block whose Gram matrix is added up, or half as many as columns: the sum itself is that large."""
+"""Least rows of a block whose Gram matrix is added up, or as many as columns: the sum itself is that large."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
 
@@ -63,10 +63,11 @@ class DenseRows:
         constant = np.sqrt(square) <= rounding
         if centre:
             alike = np.flatnonzero((self.X[:8] == self.X[0]).all(axis=0))
-            constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
+            if alike.size:
+                constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
         gram = [gram / scale[:, None] / scale for gram in rows._gram]
-        return replace(rows, scale=scale, _gram=gram, _square=[np.where(constant, 0.0, total)])
+        return DenseRows(self.X, mean, scale, rows.root_weight, gram, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
@@ -137,7 +138,7 @@ class DenseRows:
         asked for next are computed in the same pass.
         """
         if self._gram:
-            return self._gram[0][:, j]
+            return self._gram[0][j, :]
         if j not in self._gram_columns:
             wanted = [j, *(int(i) for i in ahead() if i != j and i not in self._gram_columns)]
             block = np.asfortranarray(self.project(self.columns(np.array(wanted))))
@@ -145,11 +146,14 @@ class DenseRows:
         return self._gram_columns[j]
 
     def _gram_pass(self, weight: FloatArray | None) -> FloatArray:
-        total = np.zeros((self.n_columns, self.n_columns))
-        for rows, block in self._row_blocks(max(GRAM_ROWS, self.n_columns // 2)):
-            total += weighted_gram(block, 1.0 if weight is None else weight[rows])
-        total /= self.scale[:, None]
-        total /= self.scale
+        blocks = self._row_blocks(max(GRAM_ROWS, self.n_columns))
+        grams = (weighted_gram(block, 1.0 if weight is None else weight[rows]) for rows, block in blocks)
+        total = next(grams)
+        for gram in grams:
+            total += gram
+        if (self.scale != 1).any():
+            total /= self.scale[:, None]
+            total /= self.scale
         return total
 
     def outer(self, weight: FloatArray) -> FloatArray:

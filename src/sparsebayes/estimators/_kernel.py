@@ -248,7 +248,8 @@ def _centres(model: Any, X: FloatArray) -> tuple[IntArray | None, FloatArray]:
 
 def _first_of_equals(X: FloatArray) -> IntArray:
     """Rows that no earlier one is equal to. Where the values of a single column all differ, that is soon said."""
-    if len(X) and len(np.unique(X[:, 0])) == len(X):
+    first = np.sort(X[:, 0])
+    if (first[1:] != first[:-1]).all():
         return np.arange(len(X))
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
 

@@ -55,7 +55,9 @@ class LinearFit:
         """Posterior covariance of the kept columns' weights."""
         n = len(self.active)
         root = self.root[:, :n]
-        return np.diag(self.diagonal[:n]) + self.sign * (root.T @ root)
+        Sigma = self.sign * (root.T @ root)
+        Sigma.flat[:: n + 1] += self.diagonal[:n]
+        return Sigma
 
     @property
     def intercept(self) -> float:

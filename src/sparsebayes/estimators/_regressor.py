@@ -1,6 +1,7 @@
 """What the regressors share: one fit per output, and predictions with their spread."""
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
     fit_intercept: bool
     tol: float
     max_iter: int
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Read off the signature once: scikit-learn asks for them in every fit and every copy."""
+        return super()._get_param_names()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

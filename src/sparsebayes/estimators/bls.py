@@ -33,15 +33,9 @@ def found_by_bls(
     noise: float | None,
     settings: Settings,
     book: Dictionary,
-    near: Solution | None = None,
 ) -> Found:
-    """The BLS model on the dictionary's columns; rate and noise are learned where they are None.
-
-    The first rate is that of a model near by where one is known: columns of a wide kernel have so little spread that at
-    any other nothing may enter.
-    """
-    first = bls.START_RATE if near is None or not len(near.active) else bls.rate_of(near)
-    result = bls.solve(problem, rate, noise=noise, start_rate=first, **vars(settings))
+    """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
+    result = bls.solve(problem, rate, noise=noise, **vars(settings))
     excess = excess_variance(problem, result, book.own, book.raw_rows)
     return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
 
@@ -167,7 +161,7 @@ class BLSRegressor(WeightedRegressor):
         given = self.noise_variance
         noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
         rate = None if self.rate == "learn" else float(self.rate)
-        return found_by_bls(problem, rate, noise, self._settings(), book, start)
+        return found_by_bls(problem, rate, noise, self._settings(), book)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         super()._store(fits, gamma, single=single)

@@ -151,5 +151,5 @@ class DRVMRegressor(WeightedRegressor):
     def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
         if self.prior == "bls":
             assert start is not None
-            return found_by_bls(problem, None, start.noise, self._settings(), book, start)
+            return found_by_bls(problem, None, start.noise, self._settings(), book)
         return solve(problem, "sequential", self._settings(), book.own, book.raw_rows, start)

@@ -30,11 +30,14 @@ public:
     const Problem problem;
     const Constants constants;
     Indices active;
-    Vector alpha, S, Q, mean;
-    Square Sigma;
+    Vector alpha, S, Q;
+    Posterior posterior;
     Indices near;         // S and Q of other candidates are those of the last survey,
     double beyond = 0.0;  // when this was the largest gain of one of them
-    double noise, evidence = 0.0, objective = 0.0, jitter = 0.0;
+    double noise, evidence = 0.0, objective = 0.0;
+    std::vector<int> copies;  // of how many in the model each candidate is a multiple
+    std::vector<Vector> gram;  // ΦᵀΦ_active, a column of all candidates for each in the model
+    rules::NoiseTerms terms{};
 
     Candidates(Problem problem_, Constants constants_, const Indices &start, const Vector &start_alpha, double noise_)
         : problem(std::move(problem_)),
@@ -44,6 +47,8 @@ public:
           Q(problem.n_columns()),
           noise(noise_),
           copies(problem.n_columns(), 0),
+          mean(posterior.mean),
+          Sigma(posterior.Sigma),
           starting(start),
           flat(problem.rate == 0.0 && problem.a == 0.0 &&
                std::none_of(problem.b.begin(), problem.b.end(), [](double rate) { return rate != 0.0; })) {
@@ -52,6 +57,8 @@ public:
         survey();
     }
 
+    Candidates(const Candidates &) = delete;  // some members stand for parts of others
+
     // The columns that will probably be asked for next: the rest of the start, then the candidates near the model.
     Indices expected() const {
         if (!starting.empty()) return starting;
@@ -59,6 +66,7 @@ public:
     }
 
     bool is_copy(std::int64_t j) const { return copies[j] > 0; }
+    bool is_flat() const { return flat; }
 
     // s and q of the basis at this place in the model, by γ/Σ_jj and μ_j/Σ_jj, which do not cancel.
     double s_inside(size_t place) const {
@@ -85,8 +93,8 @@ public:
         return terms.gain();
     }
 
-    void update_noise() {
-        noise = std::max(terms.mackay(), constants.noise_floor);
+    void update_noise(double at_most) {
+        noise = std::min(std::max(terms.mackay(), constants.noise_floor), at_most);
         refresh();
     }
 
@@ -109,7 +117,8 @@ public:
     // made or not, everything is from scratch afterwards.
     void settle(double tol) {
         const double before = objective, was = noise;
-        const Vector at = alpha_inside(), change = joint_change(at, mean, Sigma, problem.n + 2 * problem.c, tol);
+        const Vector at = alpha_inside();
+        const Vector change = joint_change(at, mean, Sigma, problem.n + 2 * problem.c, tol, bend, lower);
         if (change.empty()) return refresh();
         for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k] * std::exp(change[k]);
         refresh();
@@ -133,7 +142,7 @@ public:
     void survey() {
         near.clear();
         refresh();
-        feel(gram.data(), problem.n_columns(), [](size_t m) { return m; });
+        feel(problem.n_columns(), [this](size_t k) { return gram[k].data(); }, [](size_t m) { return m; });
         const size_t D = problem.n_columns();
         std::vector<Move> entries;
         for (size_t m = 0; m < D; ++m)
@@ -153,8 +162,9 @@ public:
     void refresh() {
         const size_t M = active.size();
         const double beta = 1 / noise;
-        const double half_logdet = refresh_posterior();
-        feel(near_gram.data(), near.size(), [this](size_t i) { return near[i]; });
+        refresh_posterior();
+        feel(near.size(), [this](size_t k) { return near_gram.data() + k * near.size(); },
+             [this](size_t i) { return near[i]; });
         update_terms();
         constexpr double two_pi = 6.283185307179586476925;
         double fit = -0.5 * problem.n_weighted * std::log(two_pi * noise) - residual / (2 * noise);
@@ -165,7 +175,7 @@ public:
             penalty += a * mean[k] * mean[k];
             priors += rules::log_hyper_prior(a, problem.a, problem.b[active[k]]) - 0.5 * pull() / a;
         }
-        evidence = fit - 0.5 * penalty - half_logdet;
+        evidence = fit - 0.5 * penalty - posterior.half_logdet;
         objective = evidence + priors;
     }
 
@@ -203,15 +213,14 @@ public:
     }
 
     void remove(size_t place) {
-        const size_t D = problem.n_columns();
         const std::int64_t j = active[place];
         const double s = s_inside(place), q = q_inside(place);
         rank_one(place, 1 / Sigma(place, place));
         Sigma.drop(place);
         G.drop(place);
         mean.erase(mean.begin() + place);
-        count_copies(&gram[place * D], j, -1);
-        gram.erase(gram.begin() + place * D, gram.begin() + (place + 1) * D);
+        count_copies(gram[place], j, -1);
+        gram.erase(gram.begin() + place);
         active.erase(active.begin() + place);
         near_gram.erase(near_gram.begin() + place * near.size(), near_gram.begin() + (place + 1) * near.size());
         alpha[j] = OUT;
@@ -224,21 +233,21 @@ public:
     }
 
 private:
-    Vector gram;  // ΦᵀΦ_active, all candidates × active
-    Square G;     // its rows of the active ones
-    Square root;  // lower triangular, Σ = rootᵀ root
-    Vector near_gram;  // its rows of those near
+    Vector &mean;
+    Square &Sigma;
+    Square G;          // the rows of `gram` of the active ones
+    Vector near_gram;  // those of the ones near
     Vector prices;
-    std::vector<int> copies;
     Indices starting;
-    rules::NoiseTerms terms{};
     double residual = 0.0;
     bool flat;
+    Vector block, felt, explained;  // room for `feel`
+    Square bend, lower;             // and for joint steps
 
     void gather_near() {
         near_gram.clear();
         for (size_t k = 0; k < active.size(); ++k)
-            for (const auto m : near) near_gram.push_back(gram[m + k * problem.n_columns()]);
+            for (const auto m : near) near_gram.push_back(gram[k][m]);
     }
 
     double total_price(size_t n_kept) {
@@ -248,7 +257,6 @@ private:
 
     // A basis of the start. A copy of one that is in hands over its prior variance: the model stays the same.
     void take_in(std::int64_t j, double to) {
-        const size_t D = problem.n_columns();
         const Vector &energy = problem.column_energy;
         if (!is_copy(j)) {
             append_column(j);
@@ -259,38 +267,36 @@ private:
         size_t twin = 0;
         double most = -1.0;
         for (size_t k = 0; k < active.size(); ++k) {
-            const double cosine = std::abs(gram[j + k * D]) / std::sqrt(energy[j] * energy[active[k]]);
+            const double cosine = std::abs(gram[k][j]) / std::sqrt(energy[j] * energy[active[k]]);
             if (cosine > most) most = cosine, twin = k;
         }
         double &other = alpha[active[twin]];
         other = 1 / (1 / other + energy[j] / energy[active[twin]] / to);
     }
 
-    // μ, Σ and its root; returns ½ log|I + A^-½ ΦᵀBΦ A^-½|.
-    double refresh_posterior() {
+    void refresh_posterior() {
         Vector projection;
         for (const auto j : active) projection.push_back(problem.projection[j]);
-        Posterior found = posterior(G, projection, alpha_inside(), 1 / noise, constants.jitter_ladder);
-        mean = std::move(found.mean), Sigma = std::move(found.Sigma), root = std::move(found.root);
-        jitter = found.jitter;
-        return found.half_logdet;
+        find_posterior(G, projection, alpha_inside(), 1 / noise, constants.jitter_ladder, posterior);
     }
 
-    // S and Q of candidates from scratch, by the rows φ_mᵀΦ_active of `P`, over blocks that stay in the cache.
-    template <typename Which>
-    void feel(const double *P, size_t rows, const Which &which) {
+    // S and Q of candidates from scratch, by their products with each column in the model, over blocks that stay in the
+    // cache.
+    template <typename Products, typename Which>
+    void feel(size_t rows, const Products &products, const Which &which) {
         const size_t M = active.size(), step = 256;
         const int m = static_cast<int>(M);
         const double one = 1.0, beta = 1 / noise;
         if (rows == 0) return;
-        Vector block(std::min(step, rows) * M), felt, explained;
+        block.resize(std::min(step, rows) * M);
         for (size_t from = 0; from < rows; from += step) {
             const size_t count = std::min(step, rows - from);
             const int n = static_cast<int>(count);
-            for (size_t k = 0; k < M; ++k) std::copy_n(&P[from + k * rows], count, &block[k * count]);
+            for (size_t k = 0; k < M; ++k) std::copy_n(products(k) + from, count, &block[k * count]);
             felt.assign(count, 0.0), explained.resize(count);
             blas::multiply(count, M, 1.0, block.data(), mean.data(), 0.0, explained.data());
-            if (M > 0) blas::trmm("R", "L", "T", "N", &n, &m, &one, root.at.data(), &m, block.data(), &n);
+            const double *root = posterior.root.at.data();
+            if (M > 0) blas::trmm("R", "L", "T", "N", &n, &m, &one, root, &m, block.data(), &n);
             for (size_t k = 0; k < M; ++k)
                 for (size_t i = 0; i < count; ++i) felt[i] += block[i + k * count] * block[i + k * count];
             for (size_t i = 0; i < count; ++i) {
@@ -342,21 +348,21 @@ private:
     }
 
     void append_column(std::int64_t j) {
-        const size_t M = active.size(), D = problem.n_columns();
-        gram.resize((M + 1) * D);
-        problem.gram_column(j, [this] { return expected(); }, &gram[M * D]);
-        count_copies(&gram[M * D], j, 1);
+        const size_t M = active.size();
+        Vector column = problem.gram_column(j, [this] { return expected(); });
+        count_copies(column, j, 1);
         G.grow();
         for (size_t k = 0; k < M; ++k) {
-            G(k, M) = gram[active[k] + M * D];
-            G(M, k) = gram[j + k * D];
+            G(k, M) = column[active[k]];
+            G(M, k) = gram[k][j];
         }
-        G(M, M) = gram[j + M * D];
-        for (const auto m : near) near_gram.push_back(gram[m + M * D]);
+        G(M, M) = column[j];
+        for (const auto m : near) near_gram.push_back(column[m]);
+        gram.push_back(std::move(column));
     }
 
     // Counts every other candidate that is a multiple of φ_j.
-    void count_copies(const double *column, std::int64_t j, int by) {
+    void count_copies(const Vector &column, std::int64_t j, int by) {
         const Vector &energy = problem.column_energy;
         for (size_t m = 0; m < energy.size(); ++m)
             if (std::abs(column[m]) >= constants.copy * std::sqrt(energy[m] * energy[j])) copies[m] += by;

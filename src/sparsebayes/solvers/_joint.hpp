@@ -13,8 +13,9 @@ namespace sequential {
 constexpr double DAMPING[] = {1e-6, 1e-3, 1e-2, 0.1, 1.0};
 constexpr double LONGEST = 2.0;
 
-// Newton's step of log α; empty if it promises less than `tol` nats.
-inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square &Sigma, double n, double tol) {
+// Newton's step of log α; empty if it promises less than `tol` nats. `bend` and `lower` are room to work in.
+inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square &Sigma, double n, double tol,
+                           Square &bend, Square &lower) {
     const size_t M = alpha.size();
     const int m = static_cast<int>(M), one = 1;
     Vector pulled(M), slope(M);
@@ -22,7 +23,7 @@ inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square
         pulled[k] = alpha[k] * mean[k] * mean[k];
         slope[k] = 1 - alpha[k] * Sigma(k, k) - pulled[k];
     }
-    Square bend{Vector(M * M), M};
+    bend.resize(M);
     for (size_t k = 0; k < M; ++k) {
         for (size_t i = 0; i < M; ++i) {
             const double shared = alpha[i] * alpha[k] * Sigma(i, k) * (Sigma(i, k) + 2 * mean[i] * mean[k]);
@@ -32,7 +33,7 @@ inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square
     }
     for (const double damping : DAMPING) {
         if (M == 0) break;
-        Square lower = bend;
+        lower = bend;
         Vector change = slope;
         int info = 0;
         for (size_t k = 0; k < M; ++k) lower(k, k) += damping;

@@ -12,8 +12,8 @@ namespace sequential {
 struct Posterior {
     Vector mean;
     Square Sigma, root;  // root is lower triangular, Σ = rootᵀ root
-    double half_logdet;  // ½ log|I + A^-½ ΦᵀBΦ A^-½|
-    double jitter;
+    double half_logdet = 0.0;  // ½ log|I + A^-½ ΦᵀBΦ A^-½|
+    double jitter = 0.0;
 };
 
 // Cholesky factor, climbing the jitter ladder when rounding made the matrix indefinite; says which rung it took.
@@ -33,15 +33,18 @@ inline double factorise(const Square &inner, const Vector &jitter_ladder, Square
                               " matrix is not positive definite even with the largest jitter");
 }
 
-// From ΦᵀΦ, Φᵀt, α and σ² = 1/β. Dividing by √α on both sides keeps the factor safe.
-inline Posterior posterior(const Square &G, const Vector &projection, const Vector &alpha, double beta,
-                           const Vector &jitter_ladder) {
+// From ΦᵀΦ, Φᵀt, α and σ² = 1/β. Dividing by √α on both sides keeps the factor safe. The memory of the posterior that
+// is replaced is used again.
+inline void find_posterior(const Square &G, const Vector &projection, const Vector &alpha, double beta,
+                           const Vector &jitter_ladder, Posterior &found) {
     const size_t M = alpha.size();
     const int m = static_cast<int>(M), one = 1;
-    Posterior found{Vector(M), {}, {}, 0.0, 0.0};
     Vector scale(M);
     for (size_t k = 0; k < M; ++k) scale[k] = 1 / std::sqrt(alpha[k]);
-    Square inner{Vector(M * M), M};
+    found.half_logdet = 0.0;
+    found.mean.resize(M);
+    Square &inner = found.Sigma;  // for now
+    inner.resize(M);
     for (size_t k = 0; k < M; ++k) {
         for (size_t i = 0; i < M; ++i) inner(i, k) = scale[i] * (beta * G(i, k)) * scale[k];
         inner(k, k) += 1.0;
@@ -49,7 +52,7 @@ inline Posterior posterior(const Square &G, const Vector &projection, const Vect
     }
     Square &root = found.root;
     found.jitter = factorise(inner, jitter_ladder, root);
-    if (M == 0) return found;
+    if (M == 0) return;
     int info = 0;
     blas::potrs("L", &m, &one, root.at.data(), &m, found.mean.data(), &m, &info);
     for (size_t k = 0; k < M; ++k) {
@@ -63,7 +66,6 @@ inline Posterior posterior(const Square &G, const Vector &projection, const Vect
     blas::lauum("L", &m, found.Sigma.at.data(), &m, &info);
     for (size_t k = 0; k < M; ++k)
         for (size_t i = k + 1; i < M; ++i) found.Sigma(k, i) = found.Sigma(i, k);
-    return found;
 }
 
 }  // namespace sequential

@@ -26,21 +26,29 @@ struct Square {
     double &operator()(size_t i, size_t j) { return at[i + j * size]; }
     double operator()(size_t i, size_t j) const { return at[i + j * size]; }
 
+    void resize(size_t wanted) { at.resize(wanted * wanted), size = wanted; }
+
+    // Both in place: fresh memory for each of thousands of actions would take longer than the actions.
     void grow() {
-        Square wider{Vector((size + 1) * (size + 1)), size + 1};
-        for (size_t j = 0; j < size; ++j) std::copy_n(&at[j * size], size, &wider.at[j * wider.size]);
-        std::swap(*this, wider);
+        const size_t wider = size + 1;
+        at.resize(wider * wider);
+        for (size_t j = size; j-- > 0;) {
+            std::copy_backward(&at[j * size], &at[j * size] + size, &at[j * wider] + size);
+            at[j * wider + size] = 0.0;
+        }
+        std::fill_n(&at[size * wider], wider, 0.0);
+        size = wider;
     }
 
     void drop(size_t k) {
-        Square left{Vector((size - 1) * (size - 1)), size - 1};
-        for (size_t j = 0, to = 0; j < size; ++j)
-            if (j != k) {
-                for (size_t i = 0, row = 0; i < size; ++i)
-                    if (i != k) left(row++, to) = (*this)(i, j);
-                ++to;
-            }
-        std::swap(*this, left);
+        double *to = at.data();
+        for (size_t j = 0; j < size; ++j) {
+            if (j == k) continue;
+            const double *column = at.data() + j * size;
+            to = std::copy(column, column + k, to);
+            to = std::copy(column + k + 1, column + size, to);
+        }
+        resize(size - 1);
     }
 };
 
@@ -49,7 +57,7 @@ struct Problem {
     double n_weighted, n, energy, price, a, c, d, rate;
     bool flat_intercept;
     Vector b, column_energy, projection;
-    std::function<void(std::int64_t, const std::function<Indices()> &, double *)> gram_column;
+    std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_column;
     std::function<double(std::int64_t)> total_price;
     std::function<double(const Indices &, const Vector &)> residual_by_rows;
 

@@ -33,6 +33,7 @@ public:
         : state(std::move(problem), std::move(constants), active, alpha, noise),
           settings(settings_),
           rescales(!settings_.hold_noise && state.is_scale_free()),
+          begins(rescales && active.empty() && state.price_outside() == 0.0),
           left(settings_.max_additions) {
     }
 
@@ -51,13 +52,13 @@ public:
         else if (settings.hold_noise && due)
             state.refresh();
         else if (!settings.hold_noise && to_gain > settings.tol && (due || n_actions <= settings.eager))
-            state.update_noise();
-        return {before, to_gain, state.active.size(), state.jitter, action};
+            state.update_noise(begins && best.gain > settings.tol ? state.noise : rules::OUT);
+        return {before, to_gain, state.active.size(), state.posterior.jitter, action};
     }
 
 private:
     Settings settings;
-    bool rescales;
+    bool rescales, begins;
     std::int64_t left, n_actions = 0;
     std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
 
@@ -88,8 +89,14 @@ private:
         };
         const double price = state.price_inside();
         for (size_t place = 0; place < state.active.size(); ++place) consider(move_inside(place, price));
-        for (const auto j : state.near)
-            if (left > 0 && std::isinf(state.alpha[j])) consider(state.entry(j));
+        double most = 0.0;  // with a flat prior the largest q²/s brings most: only that needs its logarithm
+        for (const auto j : state.near) {
+            if (left <= 0 || !std::isinf(state.alpha[j]) || state.is_copy(j) || !(state.S[j] > 0)) continue;
+            const double ratio = state.Q[j] * state.Q[j] / state.S[j];
+            if (state.is_flat() && ratio < most) continue;
+            consider(state.entry(j));
+            most = std::max(most, ratio);
+        }
         return best;
     }
 
@@ -134,6 +141,45 @@ Vector numbers(nb::handle array) {
     return copy;
 }
 
+// An array of NumPy's that takes the numbers over; of several columns, column by column.
+template <typename Number>
+nb::object array(std::vector<Number> numbers, size_t rows, int n_axes) {
+    auto *own = new std::vector<Number>(std::move(numbers));
+    nb::capsule owner(own, [](void *at) noexcept { delete static_cast<std::vector<Number> *>(at); });
+    const size_t shape[] = {rows, rows > 0 ? own->size() / rows : 0};
+    const std::int64_t strides[] = {1, static_cast<std::int64_t>(rows)};
+    return nb::cast(nb::ndarray<nb::numpy, Number>(own->data(), n_axes, shape, owner, strides));
+}
+
+nb::object array(Vector numbers) {
+    const size_t rows = numbers.size();
+    return array(std::move(numbers), rows, 1);
+}
+
+// Where the search stands, surveyed: what a Candidates of candidates.py knows.
+nb::dict standing(Search &search) {
+    Candidates &state = search.state;
+    state.survey();
+    const size_t M = state.active.size(), D = state.problem.n_columns();
+    Square root = state.posterior.root;
+    for (size_t k = 0; k < M; ++k) std::fill_n(&root(0, k), k, 0.0);
+    Vector gram;
+    gram.reserve(M * D);
+    for (const Vector &column : state.gram) gram.insert(gram.end(), column.begin(), column.end());
+    nb::dict known;
+    known["active"] = state.active, known["alpha"] = array(state.alpha), known["noise"] = state.noise;
+    known["S"] = array(state.S), known["Q"] = array(state.Q), known["mean"] = array(state.posterior.mean);
+    known["Sigma"] = array(state.posterior.Sigma.at, M, 2), known["root"] = array(root.at, M, 2);
+    double logdet = -2 * state.posterior.half_logdet;
+    for (const double each : state.alpha_inside()) logdet -= std::log(each);
+    known["logdet"] = logdet, known["jitter"] = state.posterior.jitter;
+    const rules::NoiseTerms &terms = state.terms;
+    known["noise_terms"] = nb::make_tuple(terms.residual, terms.noise, terms.gamma_sum, terms.n, terms.c, terms.d);
+    known["evidence"] = state.evidence, known["objective"] = state.objective;
+    known["gram"] = array(std::move(gram), D, 2), known["copies"] = array(state.copies, D, 1);
+    return known;
+}
+
 // Reads a GaussianProblem. What only its rows can answer is asked of it, with the interpreter's lock.
 Problem read_problem(nb::object problem) {
     const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
@@ -146,10 +192,9 @@ Problem read_problem(nb::object problem) {
     read.column_energy = numbers(problem.attr("column_energy"));
     read.projection = numbers(problem.attr("projection"));
     read.gram_column = [ask = nb::object(problem.attr("rows").attr("gram_column"))](
-                           std::int64_t j, const std::function<Indices()> &ahead, double *to) {
+                           std::int64_t j, const std::function<Indices()> &ahead) {
         nb::gil_scoped_acquire lock;
-        const Vector column = numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
-        std::copy(column.begin(), column.end(), to);
+        return numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
     };
     read.total_price = [ask = nb::object(problem.attr("total_price"))](std::int64_t n_kept) {
         nb::gil_scoped_acquire lock;
@@ -185,7 +230,5 @@ NB_MODULE(_sequential, module) {
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
             "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
         .def("step", &Search::step, nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("active", [](const Search &self) { return self.state.active; })
-        .def_prop_ro("alpha", [](const Search &self) { return self.state.alpha_inside(); })
-        .def_prop_ro("noise", [](const Search &self) { return self.state.noise; });
+        .def("standing", &standing);
 }

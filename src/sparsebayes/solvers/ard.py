@@ -96,18 +96,19 @@ def solve(
         rival, rival_converged = search(problem, empty(NOISE_START), trace=other, **vars(settings))
         if rival_converged and priced_evidence(rival) > priced_evidence(state) + tol:
             state, converged, trace = rival, True, other
-    return describe(state, certificate(state), converged, trace)
+    return describe(state, state.noise_gain, converged, trace)
 
 
-def describe(state: Candidates, gap: float, converged: bool, trace: Trace) -> Result:
-    """What a search has ended with."""
+def describe(state: Candidates, noise_gain: float, converged: bool, trace: Trace) -> Result:
+    """What a search has ended with, and what it has left: `noise_gain` is what the noise would bring."""
+    moves = state.moves()
     return Result(
         state.solution(),
         state.posterior,
         state.evidence,
-        gap,
+        certificate(moves, noise_gain),
         converged,
         state.noise <= NOISE_FLOOR,
-        state.worth(),
+        moves.worth,
         trace,
     )

@@ -1,12 +1,13 @@
 """The state of the search: the model, and what every candidate would bring to it (mathematics, section 4)."""
 
 from collections.abc import Callable
+from typing import TypedDict
 
 import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
-from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram
-from sparsebayes.core.scales import NoiseRule, candidate, gain, is_flat, noise_mackay
+from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
+from sparsebayes.core.scales import NoiseRule, is_flat, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.joint import joint_change
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
@@ -24,6 +25,28 @@ ALL_NEAR = 512
 def n_near(n_columns: int) -> int:
     """How many candidates are kept current."""
     return n_columns if n_columns <= ALL_NEAR else NEAR
+
+
+class Standing(TypedDict):
+    """What a compiled search knows at its end, computed from scratch."""
+
+    active: list[int]
+    alpha: FloatArray
+    noise: float
+    S: FloatArray
+    Q: FloatArray
+    mean: FloatArray
+    Sigma: FloatArray
+    root: FloatArray
+    """Σ = rootᵀ root."""
+    logdet: float
+    """log|Σ|."""
+    jitter: float
+    noise_terms: tuple[float, float, float, float, float, float]
+    evidence: float
+    objective: float
+    gram: FloatArray
+    copies: IntArray
 
 
 class Candidates:
@@ -50,6 +73,23 @@ class Candidates:
         """The largest gain of a candidate that is not near, at the last survey."""
         self.S, self.Q = np.empty(problem.n_columns), np.empty(problem.n_columns)
         self.survey()
+
+    @classmethod
+    def surveyed(cls, problem: GaussianProblem, known: "Standing") -> "Candidates":
+        """The same where a compiled search stands, which has just computed everything itself."""
+        state = cls.__new__(cls)
+        state.problem, state._rate = problem, problem.b if problem.b.any() else 0.0
+        state.active, state.alpha, state.noise = known["active"], known["alpha"], known["noise"]
+        state.near, state.beyond = np.arange(problem.n_columns), 0.0
+        state._gram, state._copies = known["gram"], known["copies"]
+        state.S, state.Q, state.mean, state.Sigma = known["S"], known["Q"], known["mean"], known["Sigma"]
+        alpha, var, jitter = state.alpha[state.active], state.Sigma.diagonal(), known["jitter"]
+        gamma, logdet = relevance(alpha, var), known["logdet"]
+        none = np.zeros(len(alpha))
+        state.posterior = GaussianPosterior(state.mean, var, gamma, logdet, known["root"], none, 1, jitter)
+        state.noise_terms, state.jitter = known["noise_terms"], jitter
+        state.residual, state.evidence, state.objective = state.noise_terms[0], known["evidence"], known["objective"]
+        return state
 
     def _take_in(self, j: int, alpha: float, ahead: IntArray) -> None:
         """A basis of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
@@ -122,15 +162,10 @@ class Candidates:
     def factors(self) -> tuple[FloatArray, FloatArray]:
         """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
         s, q = self.S.copy(), self.Q.copy()
-        var = np.diag(self.Sigma)
-        s[self.active] = np.clip(1 - self.alpha[self.active] * var, 0.0, 1.0) / var
-        q[self.active] = self.mean / var
+        active, var = np.array(self.active, dtype=np.intp), self.Sigma.diagonal()
+        s[active] = relevance(self.alpha[active], var) / var
+        q[active] = self.mean / var
         return s, q
-
-    def worth(self) -> FloatArray:
-        """Nats that each candidate brings at its own best precision, whether it is in the model or not."""
-        s, q = self.factors()
-        return gain(candidate(s, q, self.problem.a, self._rate, self.pull), s, q, self.pull)
 
     def prices(self) -> tuple[float, float]:
         """What one feature more would cost, and what one of those inside does."""
@@ -145,7 +180,7 @@ class Candidates:
         price = np.where(np.isinf(self.alpha), *self.prices())
         moves = best_moves(s, q, self.alpha, price, p.a, self._rate, self.pull)
         barred = (self._copies > 0) & np.isinf(self.alpha)
-        return Moves(moves.alpha, np.where(barred, 0.0, moves.gain))
+        return moves._replace(gain=np.where(barred, 0.0, moves.gain))
 
     @property
     def noise_gain(self) -> float:
@@ -154,9 +189,9 @@ class Candidates:
             return 0.0
         return noise_gain(*self.noise_terms)
 
-    def update_noise(self) -> None:
+    def update_noise(self, at_most: float = np.inf) -> None:
         """Re-estimate σ² and refresh."""
-        self.noise = self.new_noise(noise_mackay)
+        self.noise = min(self.new_noise(noise_mackay), at_most)
         self.refresh()
 
     def new_noise(self, rule: NoiseRule) -> float:
@@ -261,7 +296,7 @@ class Candidates:
 
     def _append_column(self, position: int, j: int, ahead: Callable[[], IntArray]) -> None:
         if position == self._gram.shape[1]:
-            wider = np.empty((len(self._gram), 2 * position), order="F")
+            wider = np.empty((len(self._gram), max(8, 2 * position)), order="F")
             wider[:, :position] = self._gram
             self._gram = wider
         self._gram[:, position] = self.problem.rows.gram_column(j, ahead)

@@ -106,7 +106,7 @@ class Search:
                 if there.priced(price) > model.priced(price) + MIN_RISE:
                     left -= not inside[j]
                     return there, Info(there.evidence, best, len(there.active))
-            fewer = searcher.without_doubtful(model, candidates.worth()).values()
+            fewer = searcher.without_doubtful(model, moves.worth).values()
             there = max(fewer, key=lambda other: other.priced(price), default=model)
             if there.priced(price) > model.priced(price) + MIN_RISE:
                 return there, Info(there.evidence, best, len(there.active))

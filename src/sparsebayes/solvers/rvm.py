@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsebayes.core.scales import ard_candidate, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
@@ -202,10 +201,11 @@ class _Rivals:
         S = S - beta * (left / stays)[:, None] * beyond**2
         Q = Q - beta * (left * residual / stays)[:, None] * beyond
         error, variance = residual / stays, self.noise * (1 + leverage / stays)
-        S = np.where(self.outside & (self.least < S), S, 0.0)
-        alpha = ard_candidate(S, Q)
-        best = np.argmax(gain(alpha, S, Q), axis=1)
-        new = 1 / (alpha[each, best] + S[each, best])  # 0 where none is better than nothing
+        # Of most gain is the largest r = q²/s; with α = s²/(q² - s) the new variance 1/(α + s) is (1 - 1/r)/s.
+        S = np.where(self.outside & (self.least < S), S, np.inf)
+        ratio = Q**2 / S
+        best = np.argmax(ratio, axis=1)
+        new = (1 - 1 / np.maximum(ratio[each, best], 1.0)) / S[each, best]  # 0 where none is better than nothing
         there = beyond[each, best] / stays
         return error - new * Q[each, best] * there, variance + new * there**2
 

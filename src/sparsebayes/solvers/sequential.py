@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsebayes.core.evidence import log_hyper_prior
+from sparsebayes.core.evidence import Moves, log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.solvers import compiled
 from sparsebayes.solvers.candidates import COPY, PREFETCH, Candidates, n_near
@@ -18,7 +18,7 @@ from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
 EAGER = 10
-"""After each of the first actions, so many, the noise is re-estimated."""
+"""After each of the first actions, so many, the noise is re-estimated (but see `Ascent`)."""
 REFRESH = 5
 """Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 SETTLE = 15
@@ -54,7 +54,9 @@ class Ascent:
     """The way up from a start: one step is one action, or a re-estimation of the noise, or both.
 
     With a flat prior and no price (`Candidates.rescale`) σ² follows every action at once, and joint steps replace most
-    of the small re-estimates by which neighbouring columns come to share their work.
+    of the small re-estimates by which neighbouring columns come to share their work. From nothing, though, the first
+    actions may only lower it: alone, the first of several columns that pay together explains little, and were the rest
+    called noise the others would never enter.
     """
 
     def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
@@ -63,6 +65,7 @@ class Ascent:
         self.tol = tol
         self.hold_noise = hold_noise
         self.rescales = not hold_noise and self.state.is_scale_free
+        self.begins = self.rescales and not len(start.active) and self.state.prices()[0] == 0
         self.left = left
         """Additions that are still allowed."""
         self.n_actions = 0
@@ -86,7 +89,7 @@ class Ascent:
         elif self.hold_noise and due:
             state.refresh()
         elif not self.hold_noise and to_gain > tol and (due or self.n_actions <= EAGER):
-            state.update_noise()
+            state.update_noise(at_most=state.noise if self.begins and top > tol else np.inf)
         return Info(before, to_gain, len(state.active), state.jitter, action)
 
     def _best(self) -> tuple[int, float, float]:
@@ -156,8 +159,7 @@ class CompiledAscent:
 
     def end(self) -> Candidates:
         """As above."""
-        active, alpha = np.array(self.search.active, dtype=np.intp), np.array(self.search.alpha)
-        return Candidates(self.problem, Solution(active, alpha, self.search.noise))
+        return Candidates.surveyed(self.problem, self.search.standing())
 
 
 def _not_in_gain(state: Candidates, j: int, goal: float) -> float:
@@ -229,9 +231,9 @@ def priced_evidence(state: Candidates) -> float:
     return state.evidence - state.problem.total_price(len(state.active))
 
 
-def certificate(state: Candidates) -> float:
+def certificate(moves: Moves, noise_gain: float) -> float:
     """The optimality gap: nats that the best single change of a precision or of the noise would bring."""
-    return max(float(state.moves().gain.max(initial=0.0)), state.noise_gain)
+    return max(float(moves.gain.max(initial=0.0)), noise_gain)
 
 
 def empty(noise: float) -> Solution:

@@ -153,7 +153,8 @@ def _result(search: Search, model: Model, converged: bool, trace: Trace) -> Resu
     where = predictor(rows, problem.sites(rows, found.carry), model.alpha, problem.flat_intercept)
     evidence = found.value + problem.scale_term(model.active, model.alpha)
     candidates = search.candidates(replace(model, carry=found.carry))
-    worth, gain = candidates.worth(), candidates.moves().gain
+    moves = candidates.moves()
+    worth, gain = moves.worth, moves.gain
     gain[model.active[model.alpha <= problem.least_alpha]] = 0.0  # they would go on, but may not
     for j, other in search.without_doubtful(model, worth).items():
         worth[j] = evidence - other.evidence

@@ -1,0 +1,67 @@
+"""A Laplace prior scaled by the noise against ARD on noisy data: kept vectors and test error at the same widths.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/bls.py [--repeats 20]
+
+sinc (100 rows) and Friedman #1 (240 rows), with the usual noise and three times as much. The width is "scale", or the
+one that the relevance vector machine finds by evidence, for all alike. "ARD, held" assumes a tenth of the variance of y
+for the noise, as `BLSRegressor` does by default.
+"""
+
+import argparse
+from functools import partial
+
+import numpy as np
+from peers import quietly
+from sklearn.datasets import make_friedman1
+
+from sparsebayes import BLSRegressor, RVMRegressor
+
+CONTENDERS = {
+    "RVM": RVMRegressor,
+    "ARD, held": partial(BLSRegressor, rate=1e-9),
+    "BLS": BLSRegressor,
+    "BLS, noise learned": partial(BLSRegressor, noise_variance="learn"),
+}
+
+
+def sinc(seed, noise):
+    rng = np.random.default_rng(seed)
+    X, X_test = rng.uniform(-10, 10, (100, 1)), np.linspace(-10, 10, 1000)[:, None]
+    y = np.sinc(X[:, 0] / np.pi) + 0.1 * noise * rng.standard_normal(100)
+    return X, y, X_test, np.sinc(X_test[:, 0] / np.pi)
+
+
+def friedman(seed, noise):
+    X, f = make_friedman1(1240, random_state=seed)
+    y = f[:240] + noise * np.random.default_rng(seed).standard_normal(240)
+    return X[:240], y, X[240:], f[240:]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=20)
+    repeats = parser.parse_args().repeats
+    for draw in (sinc, friedman):
+        for noise in (1, 3):
+            for gamma in ("scale", "evidence"):
+                found = {name: [] for name in CONTENDERS}
+                for seed in range(repeats):
+                    X, y, X_test, f = draw(seed, noise)
+                    width = quietly(RVMRegressor(gamma=gamma).fit, X, y).gamma_
+                    for name, make in CONTENDERS.items():
+                        model = make(gamma=gamma if make is RVMRegressor else width)
+                        quietly(model.fit, X, y)
+                        error = np.sqrt(np.mean((model.predict(X_test) - f) ** 2))
+                        found[name].append((len(model.dual_coef_), error))
+                for name, rows in found.items():
+                    kept, error = np.mean(rows, axis=0)
+                    spread = np.std(rows, axis=0)[1] / np.sqrt(repeats)
+                    print(
+                        f"{draw.__name__:9s} noise × {noise}  γ {gamma:9s} {name:19s} vectors {kept:5.1f}  "
+                        f"error {error:.4f} ± {spread:.4f}",
+                        flush=True,
+                    )
+
+
+if __name__ == "__main__":
+    main()
