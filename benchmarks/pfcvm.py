@@ -2,11 +2,12 @@
 
     python benchmarks/pfcvm.py [--repeats 20] [--only ripley,banana]
 
-Test error in per cent, kept features, vectors and seconds a fit. Ripley's set and banana get 20 useless features of the
-same spread; there the plain machine on the two true features is shown too, which is what can be hoped for. Waveform and
-image are as they are; the genes of colon (logarithms) and leukemia are split into ten folds, beside an L1 path with its
-penalty by cross-validation. Inputs are standardised on the training rows. Sets need the data folder and are left out
-where it is not there.
+Test error in per cent, kept features (and how many of the first two), vectors and processor seconds a fit. Ripley's set
+(its 250 training rows, and 100 of them as in Tipping's table) and banana get 20 useless features of the same spread;
+there the plain machine on the two true features is shown too, which is what can be hoped for. Waveform and image are as
+they are; the genes of colon (logarithms) and leukemia are split into ten folds, beside an L1 path with its penalty by
+cross-validation. Inputs are standardised on the training rows. Sets need the data folder and are left out where it is
+not there.
 """
 
 import argparse
@@ -35,6 +36,12 @@ def with_useless(draw):
         return np.column_stack([X, more]), y, np.column_stack([X_test, more_test]), y_test
 
     return drawn
+
+
+def all_of_ripley(seed):
+    """The 250 training rows and 1,000 test rows, as they are given."""
+    rows = np.loadtxt(DATA / "sets" / "ripley_synth.csv", delimiter=",", skiprows=1)
+    return rows[:250, :2], rows[:250, 2], rows[250:, :2], rows[250:, 2]
 
 
 def genes(name, transform):
@@ -70,7 +77,8 @@ BESIDE_RVM = {"PFCVM": (both, None), "RVM": (relevance_machine, None)}
 BESIDE_L1 = {"PFCVM": (both, None), "L1 path": (l1_path, None)}
 # Draw, contenders (how to make them, and how many of the features they see), how often at most.
 PROBLEMS = {
-    "ripley": (with_useless(ripley), BESIDE_USELESS, 100),
+    "ripley": (with_useless(all_of_ripley), BESIDE_USELESS, 100),
+    "ripley100": (with_useless(ripley), BESIDE_USELESS, 100),
     "banana": (with_useless(official("banana")), BESIDE_USELESS, 20),
     "waveform": (official("waveform"), BESIDE_RVM, 20),
     "image": (official("image"), BESIDE_RVM, 20),
@@ -79,20 +87,20 @@ PROBLEMS = {
 }
 
 
-def n_kept(model):
-    """Features that have a say."""
+def kept(model):
+    """Which features have a say."""
     if hasattr(model, "get_support"):
-        return int(model.get_support().sum())
-    return int((model.coef_ != 0).sum()) if hasattr(model, "coef_") else model.n_features_in_
+        return model.get_support()
+    return model.coef_[0] != 0 if hasattr(model, "coef_") else np.ones(model.n_features_in_, dtype=bool)
 
 
 def score(model, X, y, X_test, y_test):
-    """Error, kept features, vectors and seconds."""
-    start = time.perf_counter()
+    """Error, kept features, those of the first two, vectors and seconds."""
+    start = time.process_time()
     quietly(model.fit, X, y)
-    seconds = time.perf_counter() - start
+    seconds, features = time.process_time() - start, kept(model)
     vectors = len(getattr(model, "relevance_indices_", ()))
-    return percent_wrong(model.predict(X_test), y_test), n_kept(model), vectors, seconds
+    return percent_wrong(model.predict(X_test), y_test), features.sum(), features[:2].sum(), vectors, seconds
 
 
 def scored(draw, contenders, repeats):
@@ -115,7 +123,9 @@ def main():
     names = given.only.split(",") if given.only else list(PROBLEMS)
     if unknown := set(names) - PROBLEMS.keys():
         parser.error(f"--only: no problem {', '.join(sorted(unknown))}; there are {', '.join(PROBLEMS)}")
-    print("problem    model             error % ± its standard error, features, vectors, seconds a fit")
+    print(
+        "problem    model             error % ± its standard error, features, of the first two, vectors, seconds a fit"
+    )
     for name in names:
         draw, contenders, most = PROBLEMS[name]
         repeats = min(given.repeats, most)
@@ -125,11 +135,11 @@ def main():
             print(f"{name}: no {Path(missing.filename).name} in the data folder, left out")
             continue
         for contender, rows in scores.items():
-            mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0) / np.sqrt(len(rows))
+            error, *counts, seconds = np.mean(rows, axis=0)
+            spread = np.std(rows, axis=0)[0] / np.sqrt(len(rows))
+            told = " ".join(f"{count:7.2f}" for count in counts)
             print(
-                f"{name:10s} {contender:15s} {mean[0]:7.2f} ± {spread[0]:<5.2f} {mean[1]:8.1f} {mean[2]:7.1f} "
-                f"{mean[3]:8.2f} s  ({repeats} draws)",
-                flush=True,
+                f"{name:10s} {contender:15s} {error:7.2f} ± {spread:<5.2f} {told} {seconds:8.2f} s  ({repeats} draws)"
             )
 
 

@@ -140,3 +140,11 @@ def test_feature_kernel_without_columns_is_constant(name):
     value = kernel(np.ones((3, 2)), np.zeros((4, 2)))
     assert value.shape == (3, 4)
     assert np.ptp(value) == 0
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_leaving_an_input_out_is_a_weight_of_zero(name, rng):
+    X, Z, theta = rng.standard_normal((9, 4)), rng.standard_normal((5, 4)), np.array([0.8, 0.3, 0.1, 1.2])
+    kernel = weighted_kernel(name)
+    for k, K in zip([2, 0], kernel.leaving_out(X, Z, theta, np.array([2, 0])), strict=True):
+        assert_allclose(K, kernel(X, Z, theta * (np.arange(4) != k)).value, rtol=1e-12)

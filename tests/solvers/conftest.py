@@ -9,10 +9,9 @@ from scipy.stats import multivariate_normal
 from sparsebayes.core.weighted import weighted_kernel
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers.drvm import RegressionBlock
-from sparsebayes.solvers.feature_weights import LEAST, Weigher
+from sparsebayes.solvers.feature_weights import Weigher
 from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import GaussianProblem
-from sparsebayes.solvers.rvm import KernelProblem
 
 SHAPES = [(40, 8), (14, 25)]
 """More rows than columns, and the other way round."""
@@ -156,14 +155,8 @@ def make_weigher() -> Callable[..., Weigher]:
         spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
         X = (X - mean) / np.where(spread > 0, spread, 1.0)
         y = y - flat * np.average(y, weights=weight)
-        t, total = np.sqrt(weight) * y / np.sqrt(np.average(y**2, weights=weight)), float(weight.sum())
-
-        def problem_on(K):
-            rows, none = DenseRows.of(K).standardised(weight, centre=flat), np.zeros(K.shape[1])
-            return KernelProblem(rows, t, total, flat, price=0.0, a=0.0, b=none, c=0.0, d=0.0, least=LEAST)
-
-        template = problem_on(X[:, :1])
-        block = RegressionBlock(problem_on, Settings(1e-5, 5000), template)
-        return Weigher(weighted_kernel(kernel), X, X, block, price, template.n, tol)
+        t = np.sqrt(weight) * y / np.sqrt(np.average(y**2, weights=weight))
+        block = RegressionBlock(t, weight, flat, Settings(1e-5, 5000))
+        return Weigher(weighted_kernel(kernel), X, X, block, price, block.template.n, tol)
 
     return make

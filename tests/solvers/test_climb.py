@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from sparsebayes.core.weighted import WEIGHTED, weighted_kernel
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.climb import FARTHEST, Slopes, climb, gaussian_evidence, laplace_evidence
+from sparsebayes.solvers.climb import FARTHEST, Slopes, _mode, climb, gaussian_evidence, laplace_evidence
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
 
 GOAL = np.array([[1.0, -2.0, 0.5]])
@@ -132,3 +132,23 @@ def test_the_slope_in_feature_weights_is_a_difference(name, make, rng):
     # The mode of two classes is known to some 1e-7 nats (see test_width.py): hence the wide steps.
     expected = [(4 * central(e, 1e-2) - central(e, 2e-2)) / 3 for e in np.eye(4)]
     assert_allclose(found, expected, rtol=1e-6, atol=5e-6)
+
+
+@pytest.mark.parametrize("separable", [False, True])
+@pytest.mark.parametrize("start", [0.0, 50.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_mode_of_a_climb_is_that_of_the_problem(intercept, separable, start, rng):
+    """Also from a start where all rows are saturated, and with weights so little bound that full steps overshoot."""
+    K, alpha, weight = rng.standard_normal((40, 2)), np.array([1e-3, 1e-2]), rng.uniform(0.5, 2, 40)
+    t = (K[:, 0] > 0 if separable else rng.uniform(size=40) < 0.4).astype(float)
+    rows = DenseRows.of(K)
+    problem = BernoulliProblem(rows, t, weight, intercept, 0.0, 0.0, np.zeros(2))
+    base = problem.base_mode(2)
+    expected = problem.find_mode(rows, alpha, base)
+    Phi, prior = np.column_stack([np.ones((40, int(intercept))), K]), np.append(np.zeros(int(intercept)), alpha)
+    first = np.append(np.full(int(intercept), base.intercept), base.w)
+    value, w = _mode(Phi, prior, t, weight, (first + start, first))
+    # the mode is where the value no longer rises by rounding: weights are known to the root of that
+    assert_allclose(w[int(intercept) :], expected.w, rtol=1e-5, atol=1e-6)
+    assert_allclose(w[: int(intercept)].sum(), expected.intercept, rtol=1e-5, atol=1e-6)
+    assert_allclose(value, problem._penalised(rows, expected, alpha), rtol=1e-10)

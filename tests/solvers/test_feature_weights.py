@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
-from scipy.stats import chi2
+from scipy.stats import chi2, linregress
 
+from sparsebayes.core.evidence import worth_at
 from sparsebayes.core.scales import ard_candidate
 from sparsebayes.solvers.climb import Slopes
 from sparsebayes.solvers.feature_weights import (
@@ -22,6 +23,7 @@ from sparsebayes.solvers.feature_weights import (
     random_weights,
     relevance,
     weigh,
+    weights_alone,
 )
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.width import Fit, choice_price
@@ -60,6 +62,9 @@ class MadeUp:
 
     def __call__(self, X, Z, theta):
         return Value(np.array([[float(self.worth(frozenset(X[0, theta > 0].astype(int))))]]))
+
+    def leaving_out(self, X, Z, theta, each):
+        return (self(X, Z, theta * (np.arange(len(theta)) != k)).value for k in each)
 
     def gradient(self, X, Z, at, slope):
         return np.zeros(X.shape[1])
@@ -252,15 +257,13 @@ def test_relevance_is_that_of_each_weight_given_all_others(rng):
     assert_allclose(relevance(J, alpha, theta), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_starts", [1, 3, 9])
-def test_first_weights_give_typical_exponents(n_starts, rng):
+def test_first_weights_give_typical_exponents(rng):
     """Standard inputs are a squared distance of two apart, so that the mean exponent is that of the table."""
-    starts = first_weights(6, n_starts)
-    assert len(starts) == min(n_starts, len(STARTS))
+    starts = first_weights(rng.dirichlet(np.ones(6)))
     X = rng.standard_normal((400, 6))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     distance = ((X[:, None] - X) ** 2).mean(axis=(0, 1))
-    assert_allclose([start @ distance for start in starts], STARTS[:n_starts])
+    assert_allclose([start @ distance for start in starts], STARTS)
 
 
 def test_random_weights_are_of_the_same_sizes_and_repeat():
@@ -281,3 +284,35 @@ def test_a_constant_feature_never_has_a_weight(make_weigher, rng):
     (end,) = weigh(weigher, [np.full(5, 0.14)], Trace(), weigher)
     assert end.theta[3] == 0
     assert end.kept[0]
+
+
+def test_weights_alone_go_with_the_t_values(rng):
+    X, weight = rng.standard_normal((60, 5)), np.ones(60)
+    t = X @ [1.0, 0.5, 0.0, 0.0, -0.7] + rng.standard_normal(60)
+    X, t = (X - X.mean(axis=0)) / X.std(axis=0), (t - t.mean()) / t.std()
+    F = np.array([(fit.slope / fit.stderr) ** 2 for fit in (linregress(x, t) for x in X.T)])
+    price = 2.0
+    pays = np.array([worth_at(f) > price for f in F])
+    assert 0 < pays.sum() < 5
+    expected = np.where(pays, np.sqrt(F - 1, where=pays, out=np.zeros(5)), 0)
+    assert_allclose(weights_alone(X, t, weight, 59.0, price), expected / expected.sum(), rtol=1e-9)
+
+
+def test_weights_alone_count_rows_by_their_weight(rng):
+    X, times = rng.standard_normal((40, 3)), rng.integers(1, 4, 40)
+    t = X[:, 0] + rng.standard_normal(40)
+    mean, spread = np.average(X, axis=0, weights=times), np.average(t, weights=times)
+    X = (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=times))
+    t = (t - spread) / np.sqrt(np.average((t - spread) ** 2, weights=times))
+    n = float(times.sum() - 1)
+    repeated = weights_alone(np.repeat(X, times, axis=0), np.repeat(t, times), np.ones(times.sum()), n, 0.1)
+    assert repeated.any()
+    assert_allclose(weights_alone(X, t, times.astype(float), n, 0.1), repeated, rtol=1e-9)
+
+
+def test_a_feature_that_says_it_all_and_features_that_say_nothing(rng):
+    t = np.repeat([-1.0, 1.0], 20)
+    nothing = np.tile([-1.0, 1.0], 20)
+    found = weights_alone(np.column_stack([nothing, t]), t, np.ones(40), 39.0, 1.0)
+    assert_array_equal(found, [0, 1])
+    assert_array_equal(weights_alone(nothing[:, None], t, np.ones(40), 39.0, 1.0), [0])

@@ -1,5 +1,7 @@
 """The block of non-negative weights against finite differences, bounded optimisers, quadrature and brute force."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -229,6 +231,31 @@ def test_search_ends_with_its_certificate(factor):
     assert (result.posterior.mean > 0).all()
     assert result.log_evidence == result.trace.infos[-1].objective
     assert result.log_evidence > 0.5 * len(problem.t) * np.log(0.5)
+
+
+def test_precisions_at_their_bound_are_no_gap():
+    """The certificate counts no change beyond the bound; of those within it none helps, as the evidence itself says."""
+    least_alpha = 0.25
+    problem = replace(signed_problem(60), least_alpha=least_alpha)
+    result = pcvm.solve(problem, pcvm.Exact(), Settings(1e-5, 10_000))
+    assert result.converged
+    at_bound = np.isclose(result.alpha, least_alpha)
+    assert at_bound.any()
+    assert (result.alpha >= least_alpha * (1 - 1e-12)).all()
+    Phi = problem.rows.X[:, result.active]
+    problem = pcvm.Block(problem.t, problem.weight, True, pcvm.Exact(), least_alpha)
+
+    def evidence(alpha):
+        mode = problem.find_mode(Phi, alpha, Mode(np.zeros(len(alpha))))
+        return problem.log_evidence(alpha, problem.view(Phi, alpha, mode)) - problem.truncation.log_mass(
+            mode.w, (problem.view(Phi, alpha, mode).root ** 2).sum(axis=0)[:-1]
+        )
+
+    here = evidence(result.alpha)
+    for e in np.eye(len(result.alpha), dtype=bool):
+        assert evidence(np.where(e, 1.3, 1) * result.alpha) < here + 0.02
+        below = evidence(np.where(e, 1 / 1.3, 1) * result.alpha)
+        assert below < here + 0.02 or at_bound[e][0]
 
 
 @pytest.mark.parametrize("seed", [0, 2])

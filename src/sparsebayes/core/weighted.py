@@ -5,7 +5,7 @@ ever needed are sums of the elements e_k with given weights A over pairs of rows
 `WEIGHTED` is the register that tests and estimators walk.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from sparsebayes.core.kernels import squared_distance
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import FloatArray, IntArray
 
 
 class Elements(Protocol):
@@ -111,6 +111,12 @@ class WeightedKernel:
     def __call__(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> Shape:
         """K, f' and f'' for all pairs of rows."""
         return self.shape(self.elements.total(X, Z, theta))
+
+    def leaving_out(self, X: FloatArray, Z: FloatArray, theta: FloatArray, each: IntArray) -> Iterator[FloatArray]:
+        """K without each of some inputs in turn, from one sum over all."""
+        U = self.elements.total(X, Z, theta)
+        for k in each:
+            yield self.shape(U - theta[k] * self.elements.one(X[:, k], Z[:, k])).value
 
     def gradient(self, X: FloatArray, Z: FloatArray, at: Shape, slope: FloatArray) -> FloatArray:
         """∂/∂θ of anything whose derivative with respect to K is `slope`."""

@@ -15,6 +15,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
+from sparsebayes.solvers.drvm import RegressionBlock
 from sparsebayes.solvers.feature_weights import (
     Beginning,
     Block,
@@ -23,8 +24,10 @@ from sparsebayes.solvers.feature_weights import (
     first_weights,
     random_weights,
     weigh,
+    weights_alone,
 )
 from sparsebayes.solvers.loop import Settings, Trace
+from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.width import Fit
 
 Model = TypeVar("Model")
@@ -131,8 +134,30 @@ class Weighing(Generic[Model]):
     weights: FloatArray
     relevance: FloatArray
     trace: Trace
-
     inputs: Inputs
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        inputs: Inputs,
+        best: Weighed[Model],
+        relevance: Callable[[Weighed[Model]], FloatArray],
+        scores: FloatArray,
+        trace: Trace,
+    ) -> "Weighing[Model]":
+        """The same in the data's units; where no vector is left, no feature has a say."""
+        n_features = inputs.X.shape[1]
+        if not len(best.fit.active):
+            best = replace(best, theta=np.zeros(n_features))
+        columns = np.flatnonzero(best.theta)
+        theta = best.theta[columns] / inputs.unit[columns] ** POWER[model.kernel]
+        weights, known = np.zeros(n_features), np.zeros(n_features)
+        weights[columns] = theta
+        if len(columns):
+            known[columns] = relevance(best)
+        kernel = FeatureKernel(model.kernel, columns, theta, inputs.centre[columns], model.degree, model.coef0)
+        return cls(kernel, best, scores, weights, known, trace, inputs)
 
     @property
     def fit(self) -> Fit[Model]:
@@ -140,60 +165,75 @@ class Weighing(Generic[Model]):
         return replace(self.best.fit, active=self.inputs.centres[self.best.fit.active])
 
     def annotated(self, fit: KernelFit) -> WeightedFit:
-        """A fit on the columns with all that is known of the inputs."""
-        return WeightedFit(
-            **vars(fit), feature_weights=self.weights, feature_relevance=self.relevance, scores=self.scores
-        )
+        """A fit on the columns with all that is known of the inputs, none of which has a say where no vector has."""
+        has_say = len(fit.active) > 0
+        weights, relevance = self.weights * has_say, self.relevance * has_say
+        return WeightedFit(**vars(fit), feature_weights=weights, feature_relevance=relevance, scores=self.scores)
 
 
-def weigh_inputs(
-    model: Any,
-    inputs: Inputs,
-    block: Block[Model],
-    price: float,
-    n: float,
-    settings: Settings,
-    relevance: Callable[[Weigher[Model], Weighed[Model]], FloatArray],
-    beginning: Callable[[Weigher[Model], Trace], Beginning[Model]] | None = None,
-) -> Weighing[Model]:
-    """Feature weights by the model's parameters: the best end of all starts, settled, in the data's units.
+def weigher_of(
+    model: Any, inputs: Inputs, block: Block[Model], price: float, n: float, settings: Settings
+) -> Weigher[Model]:
+    """What weighs inputs by the model's parameters.
 
     `price` is what min_gain="auto" asks of a feature. `n` counts the rows that say what the noise is; it is infinite
     where there is none.
     """
     if model.kernel not in WEIGHTED:
         raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
-    n_features = inputs.X.shape[1]
     price = price if model.min_gain == "auto" else float(model.min_gain)
     kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
-    weigher = Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
-    trace = Trace()
-    beginning_here = weigher if beginning is None else beginning(weigher, trace)
+    return Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
+
+
+def best_weights(
+    model: Any,
+    inputs: Inputs,
+    weigher: Weigher[Solution],
+    trace: Trace,
+    beginning: Beginning[Solution] | None = None,
+) -> tuple[Weighed[Solution], FloatArray]:
+    """Feature weights that a regression speaks for, and the scores of all starts (nan: not made).
+
+    Features that are weighed together must be worth more than those that have something to say alone, with one size
+    for all of their weights: by ½ log n for each, which is what a parameter costs that the rows have to determine. With
+    no fewer features than rows, which then do not tell how features share the work, it is not even tried unless none
+    has anything to say alone. Where features have no price, all is left to the evidence.
+    """
+    block, n = weigher.block, weigher.n
+    assert isinstance(block, RegressionBlock)
+    share, scores = np.zeros(inputs.X.shape[1]), np.full(model.n_restarts, np.nan)
+    if isinstance(model.init, str) and weigher.price > 0:
+        share = weights_alone(inputs.X, block.t / np.sqrt(block.weight), block.weight, n, weigher.price)
+    alone = max((weigher.searched(theta) for theta in first_weights(share)), key=weigher.size_score)
+    if not share.any() or inputs.n_varied < n:
+        together, scores = _best_start(model, inputs, weigher, trace, beginning)
+        weights_cost = 0.5 * np.log(n) * (together.kept.sum() - 1)
+        if not share.any() or weigher.score(together) - weights_cost > weigher.size_score(alone):
+            exactly = replace(weigher, tol=model.tol)
+            return exactly.settled(together, weigher.open_to(together), trace), scores
+    return alone, scores
+
+
+def _best_start(
+    model: Any, inputs: Inputs, weigher: Weigher[Model], trace: Trace, beginning: Beginning[Model] | None
+) -> tuple[Weighed[Model], FloatArray]:
+    """The best end of all starts, or nothing if that is better; and the scores of all ends."""
     starts = _starts(model, inputs)
-    ends = weigh(weigher, wanted(counted(starts, len(starts), "start")), trace, beginning_here)
+    wanted_starts = wanted(counted(starts, len(starts), "start"))
+    ends = weigh(weigher, wanted_starts, trace, weigher if beginning is None else beginning)
     scores = np.array([weigher.score(end) for end in ends])
-    best = ends[int(np.argmax(scores))]
-    scores = np.append(scores, np.full(len(starts) - len(ends), np.nan))
-    if np.isfinite(n):  # classes say so little that nothing would often seem the better answer to a weak signal
-        best = max(best, weigher.searched(np.zeros(n_features)), key=weigher.score)
-    best = replace(weigher, tol=settings.tol).settled(best, weigher.open_to(best), trace)
-    if not len(best.fit.active):
-        best = replace(best, theta=np.zeros(n_features))
-    columns, power = np.flatnonzero(best.theta), POWER[model.kernel]
-    theta = best.theta[columns] / inputs.unit[columns] ** power
-    weights, known = np.zeros(n_features), np.zeros(n_features)
-    weights[columns] = theta
-    if len(columns):
-        known[columns] = relevance(weigher, best)
-    final = FeatureKernel(model.kernel, columns, theta, inputs.centre[columns], model.degree, model.coef0)
-    return Weighing(final, best, scores, weights, known, trace, inputs)
+    nothing = weigher.searched(np.zeros(inputs.X.shape[1]))
+    best = max(ends[int(np.argmax(scores))], nothing, key=weigher.score)
+    return best, np.append(scores, np.full(len(starts) - len(ends), np.nan))
 
 
 def _starts(model: Any, inputs: Inputs) -> list[FloatArray]:
     """First feature weights in standard units: what `init` says, then several sizes, then as the dice fall."""
     starts = [] if isinstance(model.init, str) else [_given(model, inputs)]
     n_more = model.n_restarts - len(starts)
-    more = first_weights(inputs.n_varied, n_more)
+    equal = np.full(inputs.n_varied, 1 / max(inputs.n_varied, 1))
+    more = first_weights(equal)[: max(n_more, 0)]
     more += random_weights(inputs.n_varied, n_more - len(more), check_random_state(model.random_state))
     for weights in more:
         starts.append(np.zeros(inputs.X.shape[1]))

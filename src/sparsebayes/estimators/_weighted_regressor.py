@@ -6,16 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._feature_weights import FeatureWeightsMixin, Inputs, WeightedFit, weigh_inputs
+from sparsebayes.estimators._feature_weights import (
+    FeatureWeightsMixin,
+    Inputs,
+    Weighing,
+    WeightedFit,
+    best_weights,
+    weigher_of,
+)
 from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
 from sparsebayes.solvers.alternation import Alternation
 from sparsebayes.solvers.drvm import RegressionBlock, feature_relevance, start_on
 from sparsebayes.solvers.feature_weights import LEAST, feature_price
+from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.rvm import KernelProblem
 
 
 class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
@@ -50,17 +55,12 @@ class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
         settings, weight = self._settings(), target.weight
         inputs = Inputs.of(book.X, target.y, weight, book.centres, np.zeros(len(book.centres)))
         merged = self._target(inputs.y, inputs.weight, target.flat)
-
-        def problem_on(K: FloatArray) -> KernelProblem:
-            rows = DenseRows.of(K).standardised(merged.weight, centre=merged.flat)
-            return replace(merged.problem(rows), least=LEAST)
-
-        template = problem_on(inputs.X[:, :1])
-        block = RegressionBlock(problem_on, settings, template)
-        relevance = partial(feature_relevance, block)
-        beginning = partial(Alternation, block) if self._in_batch else None
-        price = feature_price(inputs.n_varied)
-        weighing = weigh_inputs(self, inputs, block, price, template.n, settings, relevance, beginning)
+        block = RegressionBlock(merged.t, merged.weight, merged.flat, settings)
+        trace, n = Trace(), block.template.n
+        weigher = weigher_of(self, inputs, block, feature_price(inputs.n_varied), n, settings)
+        beginning = Alternation(block, weigher, trace) if self._in_batch else None
+        best, scores = best_weights(self, inputs, weigher, trace, beginning)
+        weighing = Weighing.of(self, inputs, best, partial(feature_relevance, block, weigher), scores, trace)
         book = book.at(weighing.kernel)
         book = replace(book, rows=self._rows(book, weight, target.flat))
         problem = replace(target.problem(book.rows), least=LEAST)

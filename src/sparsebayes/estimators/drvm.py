@@ -41,7 +41,8 @@ class DRVMRegressor(WeightedRegressor):
         Evidence, in nats, that a feature must bring given the others. "auto" is what the best of as many useless
         features would seem to bring; 0 keeps every feature that raises the evidence at all.
     init : "auto", float or array-like of shape (n_features,), default="auto"
-        Feature weights of the first start. "auto" starts with equal weights in standard units.
+        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares where all
+        starts end with weights that each feature earns alone (docs/feature_weights.md).
     n_restarts : int, default=3
         Number of starts: beyond the first they are equal weights of other sizes, then random ones. The evidence has
         many maxima; `restart_scores_` tells how good each was.
@@ -67,7 +68,8 @@ class DRVMRegressor(WeightedRegressor):
     feature_relevance_ : ndarray of shape (n_features,)
         How well the data determines each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,) or (n_outputs, n_restarts)
-        Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
+        Log evidence of each start's end, less the price of the features and vectors that it chose; nan where features
+        outnumber rows and each was weighed alone.
     gamma_ : None
         There is no width that all features share.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_

@@ -27,7 +27,6 @@ from sparsebayes.estimators._kernel_classifier import KernelClassifier
 from sparsebayes.solvers import pcvm
 from sparsebayes.solvers.bernoulli import BernoulliProblem
 from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.pfcvm import start_on
 from sparsebayes.solvers.width import Fit
 
 LEAST_ALPHA = 1e-6
@@ -254,7 +253,7 @@ class PCVMClassifier(KernelClassifier):
         return self._fit_all(Labelled(replace(book, rows=rows), counts), codes, weight)
 
     def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
-        return self._fit_columns(labelled.columns(t), t, weight, None)
+        return self._fit_columns(labelled.columns(t), t, weight)
 
     @property
     def _truncation(self) -> pcvm.Truncation:
@@ -263,12 +262,13 @@ class PCVMClassifier(KernelClassifier):
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
-    def _fit_columns(self, book: Dictionary, t: FloatArray, weight: FloatArray, near: Fit[None] | None) -> KernelFit:
-        """The fit on label-signed columns, from one on similar columns or from nothing."""
+    def _fit_columns(
+        self, book: Dictionary, t: FloatArray, weight: FloatArray, least_alpha: float = LEAST_ALPHA
+    ) -> KernelFit:
+        """The fit on label-signed columns."""
         no_prior = np.zeros(book.rows.n_columns)
-        problem = BernoulliProblem(book.rows, t, weight, self.fit_intercept, 0.0, 0.0, no_prior, LEAST_ALPHA)
-        start = None if near is None else start_on(problem, near)
-        result = pcvm.solve(problem, self._truncation, self._settings(), start)
+        problem = BernoulliProblem(book.rows, t, weight, self.fit_intercept, 0.0, 0.0, no_prior, least_alpha)
+        result = pcvm.solve(problem, self._truncation, self._settings())
         return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
 
     def _width(self, book: Dictionary, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> float:

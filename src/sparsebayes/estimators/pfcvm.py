@@ -4,25 +4,34 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS, FeatureWeightsMixin, Inputs, weigh_inputs
+from sparsebayes.estimators._feature_weights import (
+    WEIGHT_CONSTRAINTS,
+    FeatureWeightsMixin,
+    Inputs,
+    Weighing,
+    best_weights,
+    weigher_of,
+)
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
-from sparsebayes.solvers.feature_weights import class_feature_price
-from sparsebayes.solvers.pfcvm import ClassificationBlock, feature_relevance
+from sparsebayes.solvers.drvm import feature_relevance
+from sparsebayes.solvers.feature_weights import feature_price
+from sparsebayes.solvers.loop import Trace
+from sparsebayes.solvers.pfcvm import label_block
 
-SEARCH_TOL = 1e-2
-"""Nats to which models are settled while features are weighed."""
+FEW_ROWS_ALPHA = 0.25
+"""Smallest prior precision where there are as many features as rows: classes are then separable, and a single vector
+with a large weight would do."""
 
 
 class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
-    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together; most of both become
-    exactly 0. Inputs need no scaling: they are standardised inside, and weights are told in the units they came in.
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The weights are found by the evidence of a regression of the labels on the
+    kernel columns, the vectors then by that of the machine; most of both become exactly 0. Inputs need no scaling: they
+    are standardised inside, and weights are told in the units they came in. docs/feature_weights.md tells more.
 
     Parameters
     ----------
@@ -31,11 +40,12 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     degree, coef0 : float, default=3, 1.0
         Of the polynomial kernel.
     min_gain : "auto" or float, default="auto"
-        Evidence, in nats, that a feature must bring given the others. "auto" is log n_features + ½ log n_samples; 0
-        keeps every feature that raises the evidence at all.
+        Evidence, in nats, that a feature must bring given the others, or alone where features outnumber rows. "auto" is
+        the price at which 0.05 useless features are expected to be kept; 0 keeps all that raise the evidence at all.
     init : "auto", float or array-like of shape (n_features,), default="auto"
-        Feature weights of the first start. "auto" starts with equal weights in standard units.
-    n_restarts : int, default=3
+        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares where all
+        starts end with weights that each feature earns alone.
+    n_restarts : int, default=5
         Number of starts: beyond the first they are equal weights of other sizes, then random ones.
         `restart_scores_` tells how good each was.
     truncation, steepness, proba, class_weight, candidates, fit_intercept
@@ -59,7 +69,8 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     feature_relevance_ : ndarray of the same shape
         How well the data determines each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,) or (n_classes, n_restarts)
-        Log evidence of each start's end, less the price of the features and vectors that it chose. The best was taken.
+        Log evidence (of the labels as numbers) of each start's end, less the price of the features and vectors that it
+        chose; nan where features outnumber rows and each was weighed alone.
     classes_, relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, relevance_, covariance_
         As in `PCVMClassifier`.
     log_evidence_, optimality_gap_, evidence_path_, converged_, n_iter_, n_jittered_, n_features_in_, feature_names_in_
@@ -93,7 +104,7 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         coef0: float = 1.0,
         min_gain: str | float = "auto",
         init: Any = "auto",
-        n_restarts: int = 3,
+        n_restarts: int = 5,
         truncation: str = "exact",
         steepness: float = 5.0,
         proba: str = "quadrature",
@@ -129,22 +140,16 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         assert book.centres is not None
         centre, row = first_rows(book.X, t, book.centres)
         inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
-        block = ClassificationBlock.of(
-            inputs.y,
-            inputs.weight,
-            2 * t[row][inputs.centres] - 1,
-            self.fit_intercept,
-            self._truncation,
-            replace(settings, tol=max(settings.tol, SEARCH_TOL)),
-            LEAST_ALPHA,
-        )
-        price = class_feature_price(float(weight.sum()), inputs.n_varied)
-        relevance = partial(feature_relevance, block)
-        weighing = weigh_inputs(self, inputs, block, price, np.inf, settings, relevance)
+        labels = label_block(inputs.y, inputs.weight, self.fit_intercept, settings)
+        trace = Trace()
+        weigher = weigher_of(self, inputs, labels, feature_price(inputs.n_varied), labels.template.n, settings)
+        best, scores = best_weights(self, inputs, weigher, trace)
+        weighing = Weighing.of(self, inputs, best, partial(feature_relevance, labels, weigher), scores, trace)
         book = book.at(weighing.kernel)
         rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()
         columns = Labelled(replace(book, rows=rows), labelled.counts).columns(t)
-        return weighing.annotated(self._fit_columns(columns, t, weight, weighing.fit))
+        least_alpha = LEAST_ALPHA if inputs.n_varied < labels.template.n else FEW_ROWS_ALPHA
+        return weighing.annotated(self._fit_columns(columns, t, weight, least_alpha))
 
     def _store(self, fits: list[KernelFit]) -> None:
         super()._store(fits)

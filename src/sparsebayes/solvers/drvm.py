@@ -3,33 +3,46 @@
 How the weights of the inputs are found is in solvers/feature_weights.py; here is what it asks of a regression.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.types import FloatArray
+from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers.climb import Slopes, gaussian_evidence
-from sparsebayes.solvers.feature_weights import Weighed, Weigher, relevance
+from sparsebayes.solvers.feature_weights import LEAST, Weighed, Weigher, relevance
 from sparsebayes.solvers.loop import Settings
 from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.rvm import KernelProblem, maximum
 from sparsebayes.solvers.width import Fit
-
-ProblemOn = Callable[[FloatArray], KernelProblem]
-"""Kernel columns as they are → the problem on them, in the solver's units."""
 
 
 @dataclass(frozen=True)
 class RegressionBlock:
     """Relevance vector regression as the model whose inputs are weighed."""
 
-    problem_on: ProblemOn
+    t: FloatArray
+    """The target in standard units, rows multiplied by the root of their weight."""
+    weight: FloatArray
+    flat_intercept: bool
     settings: Settings
-    template: KernelProblem
-    """The problem on any columns: target, weights and prices are the same on all."""
+    unreachable: float = 0.0
+    """Part of the target's variance that no model is to explain."""
+
+    def problem_on(self, K: FloatArray) -> KernelProblem:
+        """The problem on kernel columns as they are, in the solver's units."""
+        rows = DenseRows.of(K).standardised(self.weight, centre=self.flat_intercept)
+        total, none = float(self.weight.sum()), np.zeros(K.shape[1])
+        rest = self.unreachable * total
+        return KernelProblem(rows, self.t, total, self.flat_intercept, 0.0, 0.0, none, 0.0, 0.0, rest, least=LEAST)
+
+    @cached_property
+    def template(self) -> KernelProblem:
+        """The problem without columns: target, weights and prices are the same on all."""
+        return self.problem_on(np.empty((len(self.t), 0)))
 
     def search(self, K: FloatArray, near: Fit[Solution] | None) -> Fit[Solution]:
         """The best model on these columns, from a fit on similar ones or from nothing."""

@@ -16,6 +16,7 @@ from scipy.special import chdtri
 
 from sparsebayes.core.evidence import worth_at
 from sparsebayes.core.linalg import factorise
+from sparsebayes.core.scales import TINY
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import WeightedKernel
 from sparsebayes.solvers.climb import Slopes, climb
@@ -25,7 +26,7 @@ from sparsebayes.solvers.width import Fit, choice_price
 Model = TypeVar("Model")
 
 STARTS = (1.4, 0.7, 0.35, 2.8, 5.6)
-"""First weights are these divided by twice the number of (standardised) inputs: then typical exponents are such."""
+"""First weights are these, halved, times the share of a (standardised) input: then typical exponents are such."""
 LEAST = 0.1
 """Nats that a vector must bring: wide kernels find many that bring nothing."""
 FALSE = 0.05
@@ -155,7 +156,7 @@ class Weigher(Generic[Model]):
         one by one, as copies of each other do.
         """
         while self.price > 0 and len(at.fit.active) and (doubtful := np.flatnonzero(at.kept & ~needed)).size:
-            losses = np.array([self._loss(at, int(k)) for k in doubtful])
+            losses = self._losses(at, doubtful)
             order = np.argsort(losses)
             cheap = int((losses < self._saved(at, 1)).sum())
             size = min(max(cheap, 1), int(at.kept.sum()) // 2)
@@ -168,12 +169,12 @@ class Weigher(Generic[Model]):
                 needed[doubtful[order[0]]] = True
         return at
 
-    def _loss(self, at: Weighed[Model], k: int) -> float:
-        """Evidence lost when a weight is set to 0 and nothing else changes."""
-        theta = at.theta.copy()
-        theta[k] = 0.0
-        columns = self.columns(theta, self.Z[at.fit.active])
-        return at.fit.objective - self.block.evidence(columns, at.fit.scales).value
+    def _losses(self, at: Weighed[Model], features: IntArray) -> FloatArray:
+        """Evidence lost when each of some weights is set to 0 and nothing else changes."""
+        kept = np.flatnonzero(at.kept)
+        Z, each = self.Z[np.ix_(at.fit.active, kept)], np.searchsorted(kept, features)
+        left = self.kernel.leaving_out(self.X[:, kept], Z, at.theta[kept], each)
+        return at.fit.objective - np.array([self.block.evidence(K, at.fit.scales).value for K in left])
 
     def _without(self, at: Weighed[Model], group: IntArray, expected: float) -> Weighed[Model] | None:
         """The model without some features, if that loses less than one costs, or than all do and was expected."""
@@ -204,11 +205,18 @@ class Weigher(Generic[Model]):
         The evidence of a choice of vectors does not know among how many they were chosen, and a kernel that narrows
         finds ever more (see `choice_price`).
         """
+        return self._charged(at, int(at.kept.sum()))
+
+    def size_score(self, at: Weighed[Model]) -> float:
+        """The same of a model of whose weights only the size was chosen, which counts as one feature."""
+        return self._charged(at, 1)
+
+    def _charged(self, at: Weighed[Model], n_features: int) -> float:
         kept = at.kept
         X, weight = self.X[:, kept], at.theta[kept]
         each = choice_price(X, lambda X, Z: self.kernel(X, Z, weight).value) if kept.any() else 0.0
         n_vectors = len(at.fit.active)
-        return at.fit.objective - self.total_price(int(kept.sum()), n_vectors) - each * n_vectors
+        return at.fit.objective - self.total_price(n_features, n_vectors) - each * n_vectors
 
     def standing(self, at: Weighed[Model]) -> float:
         """What a turn is to raise: the score or, where features have no price, the plain evidence."""
@@ -238,14 +246,6 @@ def feature_price(n_features: int) -> float:
     return worth_at(float(chdtri(1, 2 * FALSE / n_features))) if n_features > 1 else 0.0
 
 
-def class_feature_price(n_rows: float, n_features: int) -> float:
-    """What a feature must bring to two classes: log P + ½ log N, as in the extended BIC (Chen & Chen 2008).
-
-    Labels say little, and vectors are chosen to go with a feature; the price of regression lets useless ones pass.
-    """
-    return float(np.log(n_features) + 0.5 * np.log(n_rows)) if n_features > 1 else 0.0
-
-
 def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
     """γ of kept features, by the rule of s and q: what the data says of each weight, as a share.
 
@@ -259,9 +259,23 @@ def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray
     return np.maximum(1 - 1 / np.maximum(r, 1.0), 0.0)
 
 
-def first_weights(n_features: int, n_starts: int) -> list[FloatArray]:
-    """Equal weights of several sizes, at most as many as there are in STARTS."""
-    return [np.full(n_features, c / (2 * max(n_features, 1))) for c in STARTS[:n_starts]]
+def weights_alone(X: FloatArray, t: FloatArray, weight: FloatArray, n: float, price: float) -> FloatArray:
+    """Weights of the features that are worth the price alone, as linear predictors of a target; their sum is one.
+
+    F is the squared t-value of a feature's slope, and plays the part of r = q²/s. Weights go with √(F - 1): with F - 1,
+    which is the prior variance that the evidence would choose, a few features have all the say, and with equal weights
+    the many that hardly pass. Inputs and target are in standard units.
+    """
+    square = (X.T @ (weight * t) / weight.sum()) ** 2
+    F = (n - 1) * square / np.maximum(1 - square, 1 / n)
+    pays = np.array([worth_at(float(f)) > price for f in F], dtype=bool)
+    size = np.where(pays, np.sqrt(np.maximum(F - 1, 0.0)), 0.0)
+    return np.asarray(size / max(size.sum(), TINY))
+
+
+def first_weights(share: FloatArray) -> list[FloatArray]:
+    """Weights of several sizes to set out from, with the given share for each feature."""
+    return [c / 2 * share for c in STARTS]
 
 
 def random_weights(n_features: int, n_starts: int, rng: np.random.RandomState) -> list[FloatArray]:

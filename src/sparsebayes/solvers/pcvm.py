@@ -139,8 +139,8 @@ class Block:
         """Converge precisions and mode from a start, on label-signed columns Φ (N×n); what is worthless leaves.
 
         At each mode the precisions take Newton's step of the view's log evidence. A weight at the bound leaves at once
-        (the mode is the same without it), and so do those that would rather be out and move the evidence by next to
-        nothing; of the others that would rather be out, the one that costs most.
+        (the mode is the same without it), and so do those that move the evidence by next to nothing; of those that
+        would rather be out, the one that costs most.
         """
         kept, pace, value = np.arange(len(alpha)), 1.0, -np.inf
         last = np.zeros(len(alpha))
@@ -154,8 +154,7 @@ class Block:
                 stays = ~leaves
                 kept, Phi, alpha, mode, last = kept[stays], Phi[:, stays], alpha[stays], mode.keep(stays), last[stays]
                 continue
-            step = np.clip(newton_scales(mode.w, Sigma, alpha, 0.0, np.zeros(len(alpha))), -LONGEST, LONGEST)
-            step = np.maximum(step, np.log(self.least_alpha / alpha) if self.least_alpha else -LONGEST)
+            step = self.scale_step(alpha, mode.w, Sigma)
             felt = (1 - alpha * np.diag(Sigma)) * np.abs(step)
             if abs(value - before) <= tol and np.max(felt, initial=0.0) <= tol:
                 return BlockFit(kept, alpha, mode, view, value, True)
@@ -166,12 +165,29 @@ class Block:
         view = self.view(Phi, alpha, mode)
         return BlockFit(kept, alpha, mode, view, self.log_evidence(alpha, view), False)
 
+    def scale_step(self, alpha: FloatArray, w: FloatArray, Sigma: FloatArray) -> FloatArray:
+        """Newton's step of the view's log evidence in log α; precisions that would go below the least stay there.
+
+        The others must not count on their going along.
+        """
+        lowest = np.log(self.least_alpha / alpha) if self.least_alpha else np.full(len(alpha), -np.inf)
+
+        def of(free: BoolArray) -> FloatArray:
+            step, n_free = np.zeros(len(alpha)), int(free.sum())
+            each = newton_scales(w[free], Sigma[np.ix_(free, free)], alpha[free], 0.0, np.zeros(n_free))
+            step[free] = np.maximum(np.clip(each, -LONGEST, LONGEST), lowest[free])
+            return step
+
+        step = of(np.ones(len(alpha), dtype=bool))
+        free = (lowest < 0) | (step > 0)
+        return step if free.all() else of(free)
+
     def leaving(self, alpha: FloatArray, w: FloatArray, var: FloatArray, near: bool) -> BoolArray:
         """Which weights leave now: s = γ/Σ_jj and q = μ_j/Σ_jj say what each is worth, given the others."""
         s, q = np.clip(1 - alpha * var, 0.0, 1.0) / var, w / var
         unwanted = gain(ard_candidate(s, q), s, q) <= 0
         brings = gain(alpha, s, q)
-        leaves = (w <= 0) | (unwanted & (np.abs(brings) <= GONE))
+        leaves = (w <= 0) | (np.abs(brings) <= GONE)
         if near and unwanted.any() and not leaves.any():
             leaves[np.argmin(np.where(unwanted, brings, np.inf))] = True
         return leaves
@@ -282,10 +298,10 @@ class Search(rvc.Search):
         return replace(found, posterior=replace(found.posterior, mean=mode.w), level=level)
 
 
-def solve(problem: BernoulliProblem, truncation: Truncation, settings: Settings, start: Model | None = None) -> Result:
-    """Search from a model, or from the one without weights, on label-signed columns."""
+def solve(problem: BernoulliProblem, truncation: Truncation, settings: Settings) -> Result:
+    """Search from the model without weights, on label-signed columns."""
     search, none = Search(problem, settings.tol, truncation), np.empty(0, dtype=np.intp)
-    model = Model(none, np.empty(0), problem.base_mode(0)) if start is None else start
+    model = Model(none, np.empty(0), problem.base_mode(0))
     first = search.settle(model, search.settler.formed(model.active), settings.tol)
     never = replace(first.model, evidence=-np.inf)
     begun = rvc.State(first, first._replace(model=never), rvc.NOTHING, rvc.Pool(none, problem.rows, np.inf))

@@ -158,9 +158,10 @@ class Search:
         alpha = np.full(len(s), np.inf)
         alpha[active] = model.alpha
         moves = best_moves(s, q, alpha, 0.0, problem.a, problem.b)
-        held = (alpha <= problem.least_alpha) & (moves.alpha < alpha)
+        as_far = gain(np.full(len(s), problem.least_alpha), s, q) - gain(alpha, s, q) if problem.least_alpha else 0.0
+        brings = np.where(moves.alpha < problem.least_alpha, as_far, moves.gain)
         barred = (found.copy | np.isin(np.arange(len(s)), list(state.refused))) & np.isinf(alpha)
-        return worth, float(np.where(held | barred, 0.0, moves.gain).max(initial=0.0))
+        return worth, float(np.where(barred, 0.0, brings).max(initial=0.0))
 
 
 def _info(settled: Settled, change: float, action: str) -> Info:
