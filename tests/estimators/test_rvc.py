@@ -275,3 +275,10 @@ def test_duplicate_rows_and_constant_columns(moons):
     model = RVMClassifier(gamma=1.0).fit(X, y)
     assert model.score(X, y) > 0.9
     assert len(np.unique(model.relevance_vectors_, axis=0)) == len(model.relevance_vectors_)
+
+
+@pytest.mark.parametrize("multi_class", ["one-vs-rest", "softmax"])
+def test_the_design_is_not_kept(multi_class, rng):
+    X = rng.standard_normal((300, 2))
+    model = RVMClassifier(multi_class=multi_class).fit(X, (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5))
+    assert len(pickle.dumps(model)) < 0.1 * 8 * len(X) ** 2

@@ -88,6 +88,10 @@ class Design(Generic[R]):
             tuple(columns[k] for columns, k in zip(self.column, parts, strict=True)),
         )
 
+    def bare(self) -> "Design[R]":
+        """Which weight is for what, without the rows: all that predictions need."""
+        return Design((), self.column)
+
 
 def curvature(p: FloatArray, weight: FloatArray, V: FloatArray) -> FloatArray:
     """W V for directions V of η (N×C, or one row for all), W = -∂² log p(t | η)."""

@@ -243,7 +243,7 @@ class SparseLogisticRegression(LinearClassifier):
             max_iter=self.max_iter,
             callback=progress(self.verbose),
         )
-        return JointFit(fit, rows.mean, rows.scale, n_features, price, trace)
+        return JointFit(fit.bare(), rows.mean, rows.scale, n_features, price, trace)
 
     def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
         rows, flat = self._rows(X, weight)

@@ -279,7 +279,7 @@ class RVMClassifier(KernelClassifier):
         settings, trace = Settings(self.tol, self.max_iter, progress(self.verbose)), Trace()
         rule = slr.RULES["ard"]["em" if self.solver == "em" else "fixed-point"]
         fit = softmax.solve(problem, rule=rule, shared=False, trace=trace, **vars(settings))
-        parts = fit, rows.mean, rows.scale, n_columns, 0.0, trace
+        parts = fit.bare(), rows.mean, rows.scale, n_columns, 0.0, trace
         if book.kernel is None or book.centres is None:
             return JointFit(*parts)
         kept = np.flatnonzero(fit.active[:, :n_columns].any(axis=0))

@@ -200,6 +200,10 @@ class SoftmaxFit:
     log_evidence: float
     converged: bool
 
+    def bare(self) -> "SoftmaxFit":
+        """The same without the training rows."""
+        return replace(self, posterior=replace(self.posterior, design=self.posterior.design.bare()))
+
     def latent(self, rows: DenseRows) -> tuple[FloatArray, FloatArray]:
         """Mean (n×C) and covariance (n×C×C) of η for new rows in the same units."""
         design = self.posterior.design
