@@ -233,9 +233,9 @@ def test_search_ends_with_its_certificate(factor):
     assert result.log_evidence > 0.5 * len(problem.t) * np.log(0.5)
 
 
-def test_precisions_at_their_bound_are_no_gap():
+@pytest.mark.parametrize("least_alpha", [0.25, 1.0])
+def test_precisions_at_their_bound_are_no_gap(least_alpha):
     """The certificate counts no change beyond the bound; of those within it none helps, as the evidence itself says."""
-    least_alpha = 0.25
     problem = replace(signed_problem(60), least_alpha=least_alpha)
     result = pcvm.solve(problem, pcvm.Exact(), Settings(1e-5, 10_000))
     assert result.converged

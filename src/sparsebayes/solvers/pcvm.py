@@ -171,23 +171,19 @@ class Block:
         The others must not count on their going along.
         """
         lowest = np.log(self.least_alpha / alpha) if self.least_alpha else np.full(len(alpha), -np.inf)
-
-        def of(free: BoolArray) -> FloatArray:
-            step, n_free = np.zeros(len(alpha)), int(free.sum())
-            each = newton_scales(w[free], Sigma[np.ix_(free, free)], alpha[free], 0.0, np.zeros(n_free))
-            step[free] = np.maximum(np.clip(each, -LONGEST, LONGEST), lowest[free])
-            return step
-
-        step = of(np.ones(len(alpha), dtype=bool))
-        free = (lowest < 0) | (step > 0)
-        return step if free.all() else of(free)
+        down = alpha * (w**2 + np.diag(Sigma)) > 1  # the slope is ½(1 - α(μ² + Σ_mm))
+        free = (lowest < -ROUNDING) | ~down
+        step, none = np.zeros(len(alpha)), np.zeros(int(free.sum()))
+        each = newton_scales(w[free], Sigma[np.ix_(free, free)], alpha[free], 0.0, none)
+        step[free] = np.clip(each, -LONGEST, LONGEST)
+        return np.maximum(step, lowest)
 
     def leaving(self, alpha: FloatArray, w: FloatArray, var: FloatArray, near: bool) -> BoolArray:
         """Which weights leave now: s = γ/Σ_jj and q = μ_j/Σ_jj say what each is worth, given the others."""
         s, q = np.clip(1 - alpha * var, 0.0, 1.0) / var, w / var
         unwanted = gain(ard_candidate(s, q), s, q) <= 0
         brings = gain(alpha, s, q)
-        leaves = (w <= 0) | (np.abs(brings) <= GONE)
+        leaves = (w <= 0) | (unwanted & (np.abs(brings) <= GONE))
         if near and unwanted.any() and not leaves.any():
             leaves[np.argmin(np.where(unwanted, brings, np.inf))] = True
         return leaves
