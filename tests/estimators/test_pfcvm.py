@@ -304,6 +304,16 @@ def test_the_best_of_all_starts_is_taken():
         first.gamma_  # noqa: B018
 
 
+@pytest.mark.parametrize("factor", [0.01, 100.0])
+def test_a_start_far_off_ends_at_a_model_as_good_or_the_scores_say_so(factor):
+    X, y = small(seed=1)
+    near = PFCVMClassifier(n_restarts=2).fit(X, y)
+    far = PFCVMClassifier(n_restarts=3, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
+    assert far.restart_scores_.shape == (3,)
+    assert far.restart_scores_.max() > near.restart_scores_.max() - 3
+    assert_array_equal(far.get_support(), near.get_support())
+
+
 def test_init_is_in_the_units_of_the_data(fitted):
     """A start with the same weights in other units goes the same way; a feature that it leaves out can come back."""
     X, y, _ = fitted

@@ -18,9 +18,9 @@ from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.solvers.drvm import RegressionBlock
 from sparsebayes.solvers.feature_weights import (
     Beginning,
-    Block,
     Weighed,
     Weigher,
+    feature_price,
     first_weights,
     random_weights,
     weigh,
@@ -171,19 +171,14 @@ class Weighing(Generic[Model]):
         return WeightedFit(**vars(fit), feature_weights=weights, feature_relevance=relevance, scores=self.scores)
 
 
-def weigher_of(
-    model: Any, inputs: Inputs, block: Block[Model], price: float, n: float, settings: Settings
-) -> Weigher[Model]:
-    """What weighs inputs by the model's parameters.
-
-    `price` is what min_gain="auto" asks of a feature. `n` counts the rows that say what the noise is; it is infinite
-    where there is none.
-    """
+def weigher_of(model: Any, inputs: Inputs, block: RegressionBlock, settings: Settings) -> Weigher[Solution]:
+    """What weighs inputs by the model's parameters."""
     if model.kernel not in WEIGHTED:
         raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
-    price = price if model.min_gain == "auto" else float(model.min_gain)
+    price = feature_price(inputs.n_varied) if model.min_gain == "auto" else float(model.min_gain)
     kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
-    return Weigher(kernel, inputs.X, inputs.Z, block, price, n, TURN * settings.tol, settings.callback)
+    tol, callback = TURN * settings.tol, settings.callback
+    return Weigher(kernel, inputs.X, inputs.Z, block, price, block.template.n, tol, callback)
 
 
 def best_weights(
@@ -202,14 +197,15 @@ def best_weights(
     """
     block, n = weigher.block, weigher.n
     assert isinstance(block, RegressionBlock)
-    share, scores = np.zeros(inputs.X.shape[1]), np.full(model.n_restarts, np.nan)
+    alone, scores = None, np.full(model.n_restarts, np.nan)
     if isinstance(model.init, str) and weigher.price > 0:
         share = weights_alone(inputs.X, block.t / np.sqrt(block.weight), block.weight, n, weigher.price)
-    alone = max((weigher.searched(theta) for theta in first_weights(share)), key=weigher.size_score)
-    if not share.any() or inputs.n_varied < n:
+        sizes = first_weights(share) if share.any() else []
+        alone = max((weigher.searched(theta) for theta in sizes), key=weigher.size_score, default=None)
+    if alone is None or inputs.n_varied < n:
         together, scores = _best_start(model, inputs, weigher, trace, beginning)
         weights_cost = 0.5 * np.log(n) * (together.kept.sum() - 1)
-        if not share.any() or weigher.score(together) - weights_cost > weigher.size_score(alone):
+        if alone is None or weigher.score(together) - weights_cost > weigher.size_score(alone):
             exactly = replace(weigher, tol=model.tol)
             return exactly.settled(together, weigher.open_to(together), trace), scores
     return alone, scores

@@ -18,7 +18,7 @@ from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
 from sparsebayes.solvers.alternation import Alternation
 from sparsebayes.solvers.drvm import RegressionBlock, feature_relevance, start_on
-from sparsebayes.solvers.feature_weights import LEAST, feature_price
+from sparsebayes.solvers.feature_weights import LEAST
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import Solution
 
@@ -56,8 +56,7 @@ class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
         inputs = Inputs.of(book.X, target.y, weight, book.centres, np.zeros(len(book.centres)))
         merged = self._target(inputs.y, inputs.weight, target.flat)
         block = RegressionBlock(merged.t, merged.weight, merged.flat, settings)
-        trace, n = Trace(), block.template.n
-        weigher = weigher_of(self, inputs, block, feature_price(inputs.n_varied), n, settings)
+        trace, weigher = Trace(), weigher_of(self, inputs, block, settings)
         beginning = Alternation(block, weigher, trace) if self._in_batch else None
         best, scores = best_weights(self, inputs, weigher, trace, beginning)
         weighing = Weighing.of(self, inputs, best, partial(feature_relevance, block, weigher), scores, trace)

@@ -16,7 +16,6 @@ from sparsebayes.estimators._feature_weights import (
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
 from sparsebayes.solvers.drvm import feature_relevance
-from sparsebayes.solvers.feature_weights import feature_price
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.pfcvm import label_block
 
@@ -141,8 +140,7 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         centre, row = first_rows(book.X, t, book.centres)
         inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
         labels = label_block(inputs.y, inputs.weight, self.fit_intercept, settings)
-        trace = Trace()
-        weigher = weigher_of(self, inputs, labels, feature_price(inputs.n_varied), labels.template.n, settings)
+        trace, weigher = Trace(), weigher_of(self, inputs, labels, settings)
         best, scores = best_weights(self, inputs, weigher, trace)
         weighing = Weighing.of(self, inputs, best, partial(feature_relevance, labels, weigher), scores, trace)
         book = book.at(weighing.kernel)

@@ -74,7 +74,7 @@ class Weigher(Generic[Model]):
     price: float
     """Nats that a feature must bring."""
     n: float
-    """Rows (by weight) that say what the noise is; infinite where there is none to learn."""
+    """Rows (by weight) that say what the noise is."""
     tol: float
     callback: Callback | None = None
 
@@ -195,8 +195,6 @@ class Weigher(Generic[Model]):
 
         The factor is near one for few features and vectors, and keeps them from paying by reproducing the target.
         """
-        if np.isinf(self.n):
-            return self.price * n_features
         return self.price * n_features * self.n / max(self.n - n_features - n_vectors, 1.0)
 
     def score(self, at: Weighed[Model]) -> float:
