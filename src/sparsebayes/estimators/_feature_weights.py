@@ -20,10 +20,10 @@ from sparsebayes.solvers.feature_weights import (
     Beginning,
     Weighed,
     Weigher,
+    best_weights,
     feature_price,
     first_weights,
     random_weights,
-    weigh,
     weights_alone,
 )
 from sparsebayes.solvers.loop import Settings, Trace
@@ -181,47 +181,27 @@ def weigher_of(model: Any, inputs: Inputs, block: RegressionBlock, settings: Set
     return Weigher(kernel, inputs.X, inputs.Z, block, price, block.template.n, tol, callback)
 
 
-def best_weights(
+def weighed_inputs(
     model: Any,
     inputs: Inputs,
+    block: RegressionBlock,
     weigher: Weigher[Solution],
     trace: Trace,
     beginning: Beginning[Solution] | None = None,
 ) -> tuple[Weighed[Solution], FloatArray]:
     """Feature weights that a regression speaks for, and the scores of all starts (nan: not made).
 
-    Features that are weighed together must be worth more than those that have something to say alone, with one size
-    for all of their weights: by ½ log n for each, which is what a parameter costs that the rows have to determine. With
-    no fewer features than rows, which then do not tell how features share the work, it is not even tried unless none
-    has anything to say alone. Where features have no price, all is left to the evidence.
+    Where the user gives a start, or features have no price, none is weighed alone.
     """
-    block, n = weigher.block, weigher.n
-    assert isinstance(block, RegressionBlock)
-    alone, scores = None, np.full(model.n_restarts, np.nan)
+    share = np.zeros(inputs.X.shape[1])
     if isinstance(model.init, str) and weigher.price > 0:
-        share = weights_alone(inputs.X, block.t / np.sqrt(block.weight), block.weight, n, weigher.price)
-        sizes = first_weights(share) if share.any() else []
-        alone = max((weigher.searched(theta) for theta in sizes), key=weigher.size_score, default=None)
-    if alone is None or inputs.n_varied < n:
-        together, scores = _best_start(model, inputs, weigher, trace, beginning)
-        weights_cost = 0.5 * np.log(n) * (together.kept.sum() - 1)
-        if alone is None or weigher.score(together) - weights_cost > weigher.size_score(alone):
-            exactly = replace(weigher, tol=model.tol)
-            return exactly.settled(together, weigher.open_to(together), trace), scores
-    return alone, scores
-
-
-def _best_start(
-    model: Any, inputs: Inputs, weigher: Weigher[Model], trace: Trace, beginning: Beginning[Model] | None
-) -> tuple[Weighed[Model], FloatArray]:
-    """The best end of all starts, or nothing if that is better; and the scores of all ends."""
+        target = block.t / np.sqrt(block.weight)
+        share = weights_alone(inputs.X, target, block.weight, weigher.n, weigher.price)
     starts = _starts(model, inputs)
     wanted_starts = wanted(counted(starts, len(starts), "start"))
-    ends = weigh(weigher, wanted_starts, trace, weigher if beginning is None else beginning)
-    scores = np.array([weigher.score(end) for end in ends])
-    nothing = weigher.searched(np.zeros(inputs.X.shape[1]))
-    best = max(ends[int(np.argmax(scores))], nothing, key=weigher.score)
-    return best, np.append(scores, np.full(len(starts) - len(ends), np.nan))
+    first = weigher if beginning is None else beginning
+    best, scores = best_weights(weigher, share, wanted_starts, trace, first, model.tol)
+    return best, np.append(scores, np.full(len(starts) - len(scores), np.nan))
 
 
 def _starts(model: Any, inputs: Inputs) -> list[FloatArray]:

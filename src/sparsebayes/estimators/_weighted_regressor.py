@@ -11,7 +11,7 @@ from sparsebayes.estimators._feature_weights import (
     Inputs,
     Weighing,
     WeightedFit,
-    best_weights,
+    weighed_inputs,
     weigher_of,
 )
 from sparsebayes.estimators._kernel import Dictionary, KernelFit
@@ -58,7 +58,7 @@ class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
         block = RegressionBlock(merged.t, merged.weight, merged.flat, settings)
         trace, weigher = Trace(), weigher_of(self, inputs, block, settings)
         beginning = Alternation(block, weigher, trace) if self._in_batch else None
-        best, scores = best_weights(self, inputs, weigher, trace, beginning)
+        best, scores = weighed_inputs(self, inputs, block, weigher, trace, beginning)
         weighing = Weighing.of(self, inputs, best, partial(feature_relevance, block, weigher), scores, trace)
         book = book.at(weighing.kernel)
         book = replace(book, rows=self._rows(book, weight, target.flat))

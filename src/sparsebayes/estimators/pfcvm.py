@@ -10,7 +10,7 @@ from sparsebayes.estimators._feature_weights import (
     FeatureWeightsMixin,
     Inputs,
     Weighing,
-    best_weights,
+    weighed_inputs,
     weigher_of,
 )
 from sparsebayes.estimators._kernel import KernelFit
@@ -141,7 +141,7 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
         labels = label_block(inputs.y, inputs.weight, self.fit_intercept, settings)
         trace, weigher = Trace(), weigher_of(self, inputs, labels, settings)
-        best, scores = best_weights(self, inputs, weigher, trace)
+        best, scores = weighed_inputs(self, inputs, labels, weigher, trace)
         weighing = Weighing.of(self, inputs, best, partial(feature_relevance, labels, weigher), scores, trace)
         book = book.at(weighing.kernel)
         rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()

@@ -302,3 +302,32 @@ def weigh(
         near = first.fit
         ends.append(weigher.ascended(first, trace))
     return ends
+
+
+def best_weights(
+    weigher: Weigher[Model],
+    share: FloatArray,
+    starts: Iterable[FloatArray],
+    trace: Trace,
+    beginning: Beginning[Model],
+    tol: float,
+) -> tuple[Weighed[Model], FloatArray]:
+    """The best of all starts, settled to `tol`, or of weights that have the given shares; and the scores of the starts.
+
+    Features that are weighed together must be worth more than those that have something to say alone, with one size
+    for all of their weights: by ½ log n for each, which is what a parameter costs that the rows have to determine. With
+    no fewer features than rows, which then do not tell how features share the work, it is not even tried unless none
+    has anything to say alone.
+    """
+    sizes = first_weights(share) if share.any() else []
+    alone = max((weigher.searched(theta) for theta in sizes), key=weigher.size_score, default=None)
+    if alone is not None and weigher.varied.sum() >= weigher.n:
+        return alone, np.empty(0)
+    ends = weigh(weigher, starts, trace, beginning)
+    scores = np.array([weigher.score(end) for end in ends])
+    nothing = weigher.searched(np.zeros(len(share)))
+    together = max(ends[int(np.argmax(scores))], nothing, key=weigher.score)
+    weights_cost = 0.5 * np.log(weigher.n) * (together.kept.sum() - 1)
+    if alone is not None and weigher.score(together) - weights_cost <= weigher.size_score(alone):
+        return alone, scores
+    return replace(weigher, tol=tol).settled(together, weigher.open_to(together), trace), scores
