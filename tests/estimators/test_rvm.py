@@ -135,6 +135,17 @@ def test_batch_and_sequential_agree_with_the_original_on_a_linear_basis(log_data
         assert_allclose(model.log_evidence_, theirs["logML_final"] - 50 * np.log(2 * np.pi), atol=1e-6)
 
 
+def test_in_a_wide_kernel_the_search_ends_where_the_batch_solver_does():
+    """Four times as wide as "scale", in ten dimensions: no column does much alone.
+
+    From nothing, with the noise free from the first action on, it ended up to 70 nats below on two of these three.
+    """
+    for seed in range(3):
+        X, y = friedman(240, 10, seed)
+        sequential, batch = (RVMRegressor(gamma=0.3, solver=solver).fit(X, y) for solver in SOLVERS[:2])
+        assert sequential.log_evidence_ > batch.log_evidence_ - 10
+
+
 def test_a_precomputed_design_is_what_the_linear_estimator_sees(make_data):
     X, y = make_data()
     rvm = RVMRegressor(kernel="precomputed", tol=1e-6).fit(X, y)

@@ -296,7 +296,7 @@ def test_other_threads_run_meanwhile(kernel_problem):
         other.start()
         before, deadline = len(ticks), time.perf_counter() + 20
         while len(ticks) - before <= 3 and time.perf_counter() < deadline:
-            ascent.search.step()
+            ascent.search.steps(1)
         meanwhile = len(ticks) - before
     finally:
         done.set()

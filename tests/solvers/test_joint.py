@@ -67,7 +67,7 @@ def test_the_scale_stops_at_the_floor_of_the_noise(make_problem):
     ],
 )
 def test_only_the_evidence_and_the_noise_prior_know_the_common_scale(free, keywords, anywhere):
-    assert anywhere(**keywords).is_scale_free == free
+    assert anywhere(**keywords).problem.is_scale_free == free
 
 
 def profiled(state, log_change):

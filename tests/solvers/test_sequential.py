@@ -7,7 +7,16 @@ from scipy.optimize import minimize_scalar
 from sparsebayes.solvers import compiled
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.sequential import Candidates, ascend, certificate, empty, priced_evidence, search
+from sparsebayes.solvers.sequential import (
+    BEGIN_GAIN,
+    Candidates,
+    ascend,
+    begun,
+    certificate,
+    empty,
+    priced_evidence,
+    search,
+)
 
 HYPER = {"none": {}, "noise": {"c": 2.0, "rate": 0.2}, "all": {"a": 0.4, "b": 0.2, "c": 0.5, "rate": 0.1}}
 """Hyper-priors: on nothing, on the noise, on everything."""
@@ -24,6 +33,14 @@ SETTLED = [
 @pytest.fixture(params=HYPER)
 def hyper(request):
     return HYPER[request.param]
+
+
+def choose(form, monkeypatch):
+    """The form that the search shall have."""
+    if form == "NumPy":
+        monkeypatch.setattr(compiled, "Search", None)
+    elif compiled.Search is None:
+        pytest.skip("the compiled module is not there, or switched off")
 
 
 @pytest.fixture
@@ -253,9 +270,58 @@ def test_search_is_never_worse_than_ascend(shape, make_problem, priced_objective
 def test_without_a_price_there_is_no_excursion(make_problem):
     problem = make_problem(40, 8)
     alone, both = Trace(), Trace()
-    ascend(problem, empty(0.1), trace=alone, tol=1e-6, max_iter=3000)
+    first, _ = begun(problem, empty(0.1), trace=alone, max_iter=3000, callback=None)
+    assert first.active
+    ascend(problem, first.solution(), trace=alone, tol=1e-6, max_iter=3000)
     search(problem, empty(0.1), trace=both, tol=1e-6, max_iter=3000)
     assert alone.infos == both.infos
+
+
+@pytest.mark.parametrize("keywords", [{"price": 1.0}, {"a": 0.1, "b": 0.1}])
+def test_with_a_price_or_a_prior_the_noise_is_free_from_the_first_step(keywords, make_problem):
+    problem = make_problem(40, 8, **keywords)
+    alone, both = Trace(), Trace()
+    ascend(problem, empty(0.1), trace=alone, tol=1e-6, max_iter=3000)
+    search(problem, empty(0.1), trace=both, tol=1e-6, max_iter=3000)
+    assert alone.infos == both.infos[: len(alone.infos)]
+
+
+def test_the_noise_is_held_low_in_the_beginning_and_few_columns_enter(make_problem):
+    problem = make_problem(40, 30)
+    trace = Trace()
+    first, arrived = begun(problem, empty(0.1), trace=trace, max_iter=3000, callback=None)
+    assert arrived
+    assert first.noise == pytest.approx(0.01)
+    assert len(first.active) == problem.n // 4
+    assert trace.infos[-1].change <= BEGIN_GAIN < trace.infos[-2].change
+
+
+def test_a_search_that_is_cut_short_in_the_beginning_lets_the_noise_go(make_problem):
+    problem = make_problem(40, 30)
+    found, converged = search(problem, empty(0.1), trace=(trace := Trace()), tol=1e-6, max_iter=3)
+    assert not converged
+    assert len(trace.infos) == 3
+    assert found.noise > 2 * 0.01
+    again = Candidates(problem, found.solution())
+    assert found.evidence == pytest.approx(again.evidence)
+
+
+@pytest.mark.parametrize("form", ["NumPy", "compiled"])
+def test_what_enters_has_its_share_outside_the_model(form, make_problem, monkeypatch):
+    """In a wide kernel the share of a column that the model does not reach soon falls below any bound."""
+    choose(form, monkeypatch)
+    x = np.linspace(-1, 1, 50)
+    y = np.sin(4 * x) + 0.1 * np.random.default_rng(0).standard_normal(50)
+    problem = make_problem(50, 50, X=np.exp(-((x[:, None] - x) ** 2)), y=y)
+    run = {"tol": 1e-2, "max_iter": 100, "hold_noise": True}
+    for fresh in (0.1, 0.01):
+        found, _ = ascend(problem, empty(1e-3), trace=Trace(), fresh=fresh, **run)
+        share = found.S * found.noise / problem.column_energy
+        outside = np.isinf(found.alpha)
+        assert (share[outside] < fresh).all()  # all that would gain still are those that may not
+        assert found.moves().gain[outside].max() > run["tol"]
+    freely, _ = ascend(problem, empty(1e-3), trace=Trace(), **run)
+    assert freely.evidence > found.evidence
 
 
 def test_copies_in_the_start_become_one_without_a_change_of_the_model(make_problem, rng, evidence):
@@ -301,15 +367,12 @@ def test_columns_that_only_pay_together_enter_from_nothing(form, make_problem, m
 
     Then the noise ended at a third of the target's variance on five of these eight draws; in truth it is a tenth.
     """
-    if form == "NumPy":
-        monkeypatch.setattr(compiled, "Search", None)
-    elif compiled.Search is None:
-        pytest.skip("the compiled module is not there, or switched off")
+    choose(form, monkeypatch)
     for seed in range(8):
         rng = np.random.default_rng(seed)
         x = rng.uniform(-10, 10, 100)
         y = np.sinc(x / np.pi) + 0.1 * rng.standard_normal(100)
         problem = make_problem(100, 100, X=np.exp(-0.03 * (x[:, None] - x) ** 2), y=y)
-        found, converged = ascend(problem, empty(0.1), trace=Trace(), tol=1e-3, max_iter=3000)
+        found, converged = search(problem, empty(0.1), trace=Trace(), tol=1e-3, max_iter=3000)
         assert converged
         assert 0.05 < found.noise < 0.15

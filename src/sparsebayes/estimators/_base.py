@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from sparsebayes.core.types import AnyArray
+from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, looked_at
 from sparsebayes.solvers.loop import Callback, Info, warn_not_converged
@@ -38,6 +38,13 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return guarded
+
+
+def checked_weight(sample_weight: Any, X: FloatArray) -> FloatArray:
+    """A weight for each row: those given, once they have been looked at, or ones."""
+    if sample_weight is None:
+        return np.ones(len(X))
+    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
 
 
 SMALL = 5_000_000

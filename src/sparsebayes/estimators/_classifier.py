@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import SupportMixin, counted
+from sparsebayes.estimators._base import SupportMixin, checked_weight, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
@@ -70,7 +70,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, B
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = checked_weight(sample_weight, X)
         codes = encoder.transform(y)
         if self.class_weight == "balanced":
             # By weight, not by rows: an integer weight must stay the same as repeated rows.

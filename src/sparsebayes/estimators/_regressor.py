@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.estimators._base import warn_unless_converged
+from sparsebayes.estimators._base import checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.solvers.problem import NOISE_FLOOR
@@ -41,7 +41,7 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
         """Inputs, targets and weights of the rows that count, and which of those given these are."""
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = checked_weight(sample_weight, X)
         counts = weight > 0
         if not counts.all():
             X, y, weight = X[counts], y[counts], weight[counts]

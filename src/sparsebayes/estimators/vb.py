@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.solvers import incremental, slr
@@ -168,7 +168,7 @@ class VBLogisticRegression(LinearClassifier):
             raise ValueError(f"y holds {strangers[0]!r}, which is not among classes={known.tolist()}")
         if len(known) < 2:
             raise ValueError(f"classes={known.tolist()} has one class only; at least 2 are needed")
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = checked_weight(sample_weight, X)
         if self.class_weight == "balanced":
             raise ValueError("class_weight='balanced' needs all rows at once; give partial_fit a dict")
         if self.class_weight:

@@ -93,8 +93,8 @@ public:
         return terms.gain();
     }
 
-    void update_noise(double at_most) {
-        noise = std::min(std::max(terms.mackay(), constants.noise_floor), at_most);
+    void update_noise() {
+        noise = std::max(terms.mackay(), constants.noise_floor);
         refresh();
     }
 

@@ -1,10 +1,12 @@
-// The search of sequential.py, compiled: same picks, same numbers. One call of `step` is one step of its loop.
+// The search of sequential.py, compiled: same picks, same numbers.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
+#include <cmath>
 #include <string>
 #include <tuple>
 
@@ -21,7 +23,9 @@ using Info = std::tuple<double, double, size_t, double, const char *>;  // the f
 struct Settings {
     double tol;
     bool hold_noise;
-    std::int64_t max_additions, refresh_every, eager, settle_every;
+    std::int64_t max_additions;
+    double fresh;
+    std::int64_t refresh_every, eager, settle_every;
 };
 
 class Search {
@@ -33,9 +37,26 @@ public:
         : state(std::move(problem), std::move(constants), active, alpha, noise),
           settings(settings_),
           rescales(!settings_.hold_noise && state.is_scale_free()),
-          begins(rescales && active.empty() && state.price_outside() == 0.0),
           left(settings_.max_additions) {
     }
+
+    // Steps until there is no more to gain, so many at most; but not for longer than Python may be kept waiting, which has
+    // interrupts to look at.
+    std::vector<Info> steps(std::int64_t at_most) {
+        const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+        std::vector<Info> made;
+        do {
+            made.push_back(step());
+        } while (--at_most > 0 && std::get<1>(made.back()) > settings.tol && std::isfinite(std::get<0>(made.back())) &&
+                 std::chrono::steady_clock::now() < until);
+        return made;
+    }
+
+private:
+    Settings settings;
+    bool rescales;
+    std::int64_t left, n_actions = 0;
+    std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
 
     Info step() {
         const double before = state.objective;
@@ -52,15 +73,9 @@ public:
         else if (settings.hold_noise && due)
             state.refresh();
         else if (!settings.hold_noise && to_gain > settings.tol && (due || n_actions <= settings.eager))
-            state.update_noise(begins && best.gain > settings.tol ? state.noise : rules::OUT);
+            state.update_noise();
         return {before, to_gain, state.active.size(), state.posterior.jitter, action};
     }
-
-private:
-    Settings settings;
-    bool rescales, begins;
-    std::int64_t left, n_actions = 0;
-    std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
 
     void rescale() {
         state.rescale();
@@ -92,6 +107,7 @@ private:
         double most = 0.0;  // with a flat prior the largest q²/s brings most: only that needs its logarithm
         for (const auto j : state.near) {
             if (left <= 0 || !std::isinf(state.alpha[j]) || state.is_copy(j) || !(state.S[j] > 0)) continue;
+            if (state.S[j] < settings.fresh / state.noise * state.problem.column_energy[j]) continue;
             const double ratio = state.Q[j] * state.Q[j] / state.S[j];
             if (state.is_flat() && ratio < most) continue;
             consider(state.entry(j));
@@ -219,16 +235,16 @@ NB_MODULE(_sequential, module) {
         .def(
             "__init__",
             [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double tol,
-               bool hold_noise, std::int64_t max_additions, double copy, std::int64_t refresh, std::int64_t eager,
+               bool hold_noise, std::int64_t max_additions, double fresh, double copy, std::int64_t refresh, std::int64_t eager,
                std::int64_t settle, std::int64_t near, std::int64_t prefetch, double noise_floor,
                Vector jitter_ladder) {
                 Problem read = read_problem(problem);
                 Constants constants{copy, noise_floor, near, prefetch, std::move(jitter_ladder)};
                 new (self) Search(std::move(read), std::move(constants), active, alpha, noise,
-                                  {tol, hold_noise, max_additions, refresh, eager, settle});
+                                  {tol, hold_noise, max_additions, fresh, refresh, eager, settle});
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
-            "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
-        .def("step", &Search::step, nb::call_guard<nb::gil_scoped_release>())
+            "fresh"_a, "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+        .def("steps", &Search::steps, "at_most"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("standing", &standing);
 }

@@ -16,6 +16,7 @@ class Search:
         tol: float,
         hold_noise: bool,
         max_additions: int,
+        fresh: float,
         copy: float,
         refresh: int,
         eager: int,
@@ -25,5 +26,5 @@ class Search:
         noise_floor: float,
         jitter_ladder: list[float],
     ) -> None: ...
-    def step(self) -> tuple[float, float, int, float, str]: ...
+    def steps(self, at_most: int) -> list[tuple[float, float, int, float, str]]: ...
     def standing(self) -> Standing: ...

@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
-from sparsebayes.core.scales import NoiseRule, is_flat, noise_mackay
+from sparsebayes.core.scales import NoiseRule, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.solvers.joint import joint_change
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
@@ -189,19 +189,14 @@ class Candidates:
             return 0.0
         return noise_gain(*self.noise_terms)
 
-    def update_noise(self, at_most: float = np.inf) -> None:
+    def update_noise(self) -> None:
         """Re-estimate σ² and refresh."""
-        self.noise = min(self.new_noise(noise_mackay), at_most)
+        self.noise = self.new_noise(noise_mackay)
         self.refresh()
 
     def new_noise(self, rule: NoiseRule) -> float:
         """What the rule makes of σ², kept above the floor."""
         return max(rule(*self.noise_terms), NOISE_FLOOR)
-
-    @property
-    def is_scale_free(self) -> bool:
-        """Whether neither a price nor a prior of the precisions minds one factor on σ² and all prior variances."""
-        return self.problem.price == 0 and self.problem.rate == 0 and is_flat(self.problem.a, self._rate)
 
     def rescale(self) -> None:
         """Multiply σ² and all prior variances by one factor, the best.

@@ -9,7 +9,7 @@ import numpy as np
 from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior, scale_term
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import gaussian_posterior
-from sparsebayes.core.scales import NoiseRule
+from sparsebayes.core.scales import NoiseRule, is_flat
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.solvers.batch import WStep
@@ -105,6 +105,11 @@ class GaussianProblem:
         if factor.jitter > 0 or rest < 1e-6 * self.energy:
             return self
         return replace(self, rows=self.rows.compressed(factor.lower.T), t=t, rest=rest)
+
+    @cached_property
+    def is_scale_free(self) -> bool:
+        """Whether neither a price nor a prior of the precisions minds one factor on σ² and all prior variances."""
+        return self.price == 0 and self.rate == 0 and is_flat(self.a, self.b)
 
     @property
     def least_alpha(self) -> float:

@@ -6,6 +6,7 @@ stop rule, and where nothing but the evidence has a say, σ² moves with every a
 then. Because a price makes the support a combinatorial choice, `search` also explores: see there.
 """
 
+from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,12 @@ REFRESH = 5
 """Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 SETTLE = 15
 """Where σ² moves with every action: all precisions move together, and all is recomputed, every so many actions."""
+BEGIN_NOISE = 0.1
+"""A search from nothing, where nothing is priced, first holds the noise at its start times this,"""
+BEGIN_GAIN = 0.5
+"""until no action gains more nats than this,"""
+BEGIN_ADDITIONS = 128
+"""or so many columns are in (at most one for every four rows)."""
 EXPLORE_NOISE = (0.1, 4.0)
 """Excursions hold the noise at the found value times these."""
 EXPLORE_ADDITIONS = 10
@@ -39,11 +46,19 @@ def ascend(
     callback: Callback | None = None,
     hold_noise: bool = False,
     max_additions: int | None = None,
+    fresh: float = 0.0,
 ) -> tuple[Candidates, bool]:
-    """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
+    """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held.
+
+    Of what may enter at most so many do, and only what has at least the share `fresh` of its length outside the model.
+    """
     left = problem.n_columns * max_iter if max_additions is None else max_additions
-    form = Ascent if compiled.Search is None else CompiledAscent
-    ascent = form(problem, start, tol, hold_noise, left)
+    ascent: Ascent | CompiledAscent
+    if compiled.Search is None:
+        ascent = Ascent(problem, start, tol, hold_noise, left, fresh)
+    else:
+        ahead = max_iter if callback is None else 1
+        ascent = CompiledAscent(problem, start, tol, hold_noise, left, fresh, ahead)
     _, converged = iterate(
         None, lambda _: (None, ascent.step()), trace=trace, tol=tol, max_iter=max_iter, callback=callback
     )
@@ -54,20 +69,20 @@ class Ascent:
     """The way up from a start: one step is one action, or a re-estimation of the noise, or both.
 
     With a flat prior and no price (`Candidates.rescale`) σ² follows every action at once, and joint steps replace most
-    of the small re-estimates by which neighbouring columns come to share their work. From nothing, though, the first
-    actions may only lower it: alone, the first of several columns that pay together explains little, and were the rest
-    called noise the others would never enter.
+    of the small re-estimates by which neighbouring columns come to share their work.
     """
 
-    def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
+    def __init__(
+        self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int, fresh: float = 0.0
+    ) -> None:
         self.state = Candidates(problem, start)
         self.state.narrow()
         self.tol = tol
         self.hold_noise = hold_noise
-        self.rescales = not hold_noise and self.state.is_scale_free
-        self.begins = self.rescales and not len(start.active) and self.state.prices()[0] == 0
+        self.rescales = not hold_noise and problem.is_scale_free
         self.left = left
         """Additions that are still allowed."""
+        self.fresh = fresh
         self.n_actions = 0
         self.age = 0
         """Actions since all was computed from scratch, where they rescale."""
@@ -89,7 +104,7 @@ class Ascent:
         elif self.hold_noise and due:
             state.refresh()
         elif not self.hold_noise and to_gain > tol and (due or self.n_actions <= EAGER):
-            state.update_noise(at_most=state.noise if self.begins and top > tol else np.inf)
+            state.update_noise()
         return Info(before, to_gain, len(state.active), state.jitter, action)
 
     def _best(self) -> tuple[int, float, float]:
@@ -108,7 +123,8 @@ class Ascent:
         state, moves = self.state, self.state.moves()
         reachable = np.isfinite(state.alpha)
         if self.left:
-            reachable[state.near] = True
+            enough = self.fresh * state.problem.column_energy <= state.S * state.noise  # with nothing in, s = β‖φ‖²
+            reachable[state.near[enough[state.near]]] = True
         brings = np.where(reachable, moves.gain, 0.0)
         best = int(np.argmax(brings))
         return best, float(brings[best]), float(moves.alpha[best])
@@ -130,11 +146,22 @@ class Ascent:
 
 
 class CompiledAscent:
-    """The same, compiled (`_sequential.cpp`)."""
+    """The same, compiled (`_sequential.cpp`): makes some steps ahead of those it is asked for, if it may."""
 
-    def __init__(self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int) -> None:
+    def __init__(
+        self,
+        problem: GaussianProblem,
+        start: Solution,
+        tol: float,
+        hold_noise: bool,
+        left: int,
+        fresh: float = 0.0,
+        ahead: int = 1,
+    ) -> None:
         assert compiled.Search is not None
         self.problem = problem
+        self.ahead = ahead
+        self.made: deque[Info] = deque()
         self.search = compiled.Search(
             problem,
             start.active.tolist(),
@@ -143,6 +170,7 @@ class CompiledAscent:
             tol=tol,
             hold_noise=hold_noise,
             max_additions=min(left, 2**62),
+            fresh=fresh,
             copy=COPY,
             refresh=REFRESH,
             eager=EAGER,
@@ -155,7 +183,10 @@ class CompiledAscent:
 
     def step(self) -> Info:
         """As above."""
-        return Info(*self.search.step())
+        if not self.made:
+            self.made.extend(Info(*step) for step in self.search.steps(self.ahead))
+            self.ahead = max(self.ahead - len(self.made), 1)
+        return self.made.popleft()
 
     def end(self) -> Candidates:
         """As above."""
@@ -190,6 +221,12 @@ def search(
     is held at a tenth, and a bounded number of features enter that would not otherwise; or at four times its value, and
     what then does not pay leaves. Then the noise is released. If the end is better, it is the new start.
     """
+    if not len(start.active) and problem.is_scale_free and problem.total_price(1) == 0:
+        first, arrived = begun(problem, start, trace=trace, max_iter=max_iter, callback=callback)
+        if not arrived:
+            first.update_noise()
+            return first, False
+        start = first.solution()
     best, converged = ascend(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
     if problem.price == 0 or not converged:
         return best, converged
@@ -213,6 +250,28 @@ def search(
             best, factors = there, list(EXPLORE_NOISE)
             trace.infos.extend(excursion.infos)
     return best, True
+
+
+def begun(
+    problem: GaussianProblem, start: Solution, *, trace: Trace, max_iter: int, callback: Callback | None
+) -> tuple[Candidates, bool]:
+    """The first columns of a model of which none has to pay a price, found at a noise that is held low.
+
+    Alone, the first of several columns that pay together explains little. Were all the rest called noise at once, the
+    others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
+    line. Too many come in this way, but those that are not worth it leave again when the noise is released.
+    """
+    return ascend(
+        problem,
+        replace(start, noise=BEGIN_NOISE * start.noise),
+        trace=trace,
+        tol=BEGIN_GAIN,
+        max_iter=max_iter,
+        callback=callback,
+        hold_noise=True,
+        max_additions=min(BEGIN_ADDITIONS, int(problem.n / 4)),
+        fresh=1 / problem.n,
+    )
 
 
 def _released(away: Candidates) -> Solution:
