@@ -102,6 +102,12 @@ def test_mackay_survives_a_weight_of_zero():
         assert np.isfinite(rule(zero, np.ones(2), zero, 0.0, 0.0)).all()
 
 
+def test_a_column_outside_gains_nothing_whatever_rounding_made_of_its_s():
+    """Where the noise is next to nothing s is a difference of huge numbers, and may come out below zero."""
+    s = np.array([-1e9, -2.0, 0.0, 3.0])
+    assert (gain(np.full(4, np.inf), s, np.full(4, 1e5)) == 0).all()
+
+
 def test_gain_is_the_evidence_with_the_column_against_without(data, marginal, rng):
     Phi, t = data
     alpha, noise, j = np.exp(rng.standard_normal(M)), 0.3, 2

@@ -17,7 +17,7 @@ from sparsebayes.solvers.candidates import Candidates
 from sparsebayes.solvers.joint import joint_change
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import GaussianProblem, Solution
-from sparsebayes.solvers.sequential import Ascent, ascend, certificate, empty, search
+from sparsebayes.solvers.sequential import Ascent, Limits, ascend, certificate, empty, search
 
 pytestmark = pytest.mark.skipif(compiled.Search is None, reason="the compiled module is not there, or switched off")
 
@@ -196,6 +196,17 @@ def test_same_steps_while_the_noise_is_held_and_additions_are_few(shape, price, 
     assert sum(info.action == "add" for info in trace.infos) == 2
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_same_search_from_nothing(whole, kernel_problem, both):
+    """Which holds the noise at first; with the Gram matrix at hand and without it."""
+    problem = kernel_problem()
+    if not whole:
+        problem = replace(problem, rows=replace(problem.rows, _gram=[]))
+    assert (problem.rows.known_gram is not None) == whole
+    _, trace = both(search, problem, empty(0.1), tol=1e-6, max_iter=2000)
+    assert {info.action for info in trace.infos} >= {"add", "re-estimate", "delete"}
+
+
 def test_same_search_with_its_excursions(shape, make_problem, both):
     for seed in range(4):
         both(search, make_problem(*shape, seed=seed, price=np.log(shape[1]), noise=1.5), empty(0.1), **RUN)
@@ -228,7 +239,9 @@ def test_precisions_with_a_hyper_prior_are_those_of_the_reference(make_problem):
     for _ in range(60):
         a, b = rng.choice([0.0, 1e-6, 0.3, 5.0]), rng.choice([0.0, 1e-8, 1e-2, 3.0, 1e3])
         problem = make_problem(20, 6, seed=int(rng.integers(1000)), a=a, b=b, noise=float(rng.choice([0.1, 5.0])))
-        forms = [kind(problem, empty(0.3), 1e-9, True, 1) for kind in (Ascent, sequential.CompiledAscent)]
+        forms = [kind(problem, empty(0.3)) for kind in (Ascent, sequential.CompiledAscent)]
+        for form in forms:
+            form.begin(Limits(1e-9, hold_noise=True, max_additions=1), ahead=1)
         infos = [form.step() for form in forms]
         assert infos[0].action == infos[1].action
         ends = [form.end() for form in forms]
@@ -262,8 +275,33 @@ def test_every_step_is_told_while_it_runs(make_problem):
     assert len(trace.infos) == 3
 
 
+@pytest.mark.parametrize("max_iter", [7, 2000])
+def test_steps_that_are_made_ahead_are_those_that_are_told_one_by_one(max_iter, kernel_problem):
+    problem, told, alone = kernel_problem(), Trace(), Trace()
+    run = {"tol": 1e-6, "max_iter": max_iter}
+    ends = [
+        search(problem, empty(0.1), trace=told, callback=lambda n, info: None, **run),
+        search(problem, empty(0.1), trace=alone, **run),
+    ]
+    assert told.infos == alone.infos
+    assert ends[0][1] == ends[1][1] == (max_iter > 7)
+    assert ends[0][0].evidence == ends[1][0].evidence
+
+
+def test_python_is_not_kept_waiting_for_long(kernel_problem):
+    """A step takes much less than the 20 ms after which the search comes up for air; all of them take much longer."""
+    ascent = sequential.CompiledAscent(kernel_problem(1500), empty(1e-4))
+    ascent.begin(Limits(0.0, hold_noise=True), ahead=1)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        assert len(ascent.search.steps(10**6)) < 10**5
+        times.append(time.perf_counter() - start)
+    assert np.median(times) < 1.0
+
+
 def test_what_the_rows_raise_comes_through(make_problem, monkeypatch):
-    problem = make_problem(40, 8)
+    problem = make_problem(20, 40)  # a wide design, of which there is no whole Gram matrix
     monkeypatch.setattr(type(problem.rows), "gram_column", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(OSError, match="disk"):
         ascend(problem, empty(0.1), trace=Trace(), **RUN)
@@ -279,9 +317,8 @@ def test_numbers_that_run_away_are_an_error_in_both_forms(make_problem, in_numpy
 
 def test_other_threads_run_meanwhile(kernel_problem):
     """With a switch interval of minutes another thread only gets a turn where the lock is given up of free will."""
-    ascent = sequential.CompiledAscent(
-        kernel_problem(500), Solution(np.arange(0, 500, 5), np.ones(100), 0.1), 0, True, 0
-    )
+    ascent = sequential.CompiledAscent(kernel_problem(500), Solution(np.arange(0, 500, 5), np.ones(100), 0.1))
+    ascent.begin(Limits(0.0, hold_noise=True, max_additions=0), ahead=1)
     ticks, done = [], threading.Event()
 
     def tick():

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from sparsebayes.solvers import compiled
+from sparsebayes.solvers import compiled, sequential
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import Solution
 from sparsebayes.solvers.sequential import (
-    BEGIN_GAIN,
+    BEGIN_NOISE,
     Candidates,
+    Limits,
     ascend,
-    begun,
     certificate,
     empty,
+    from_nothing,
     priced_evidence,
     search,
 )
@@ -270,9 +271,7 @@ def test_search_is_never_worse_than_ascend(shape, make_problem, priced_objective
 def test_without_a_price_there_is_no_excursion(make_problem):
     problem = make_problem(40, 8)
     alone, both = Trace(), Trace()
-    first, _ = begun(problem, empty(0.1), trace=alone, max_iter=3000, callback=None)
-    assert first.active
-    ascend(problem, first.solution(), trace=alone, tol=1e-6, max_iter=3000)
+    from_nothing(problem, trace=alone, tol=1e-6, max_iter=3000, callback=None)
     search(problem, empty(0.1), trace=both, tol=1e-6, max_iter=3000)
     assert alone.infos == both.infos
 
@@ -286,14 +285,23 @@ def test_with_a_price_or_a_prior_the_noise_is_free_from_the_first_step(keywords,
     assert alone.infos == both.infos[: len(alone.infos)]
 
 
-def test_the_noise_is_held_low_in_the_beginning_and_few_columns_enter(make_problem):
+def test_the_noise_is_held_low_in_the_beginning_and_few_columns_enter(make_problem, monkeypatch):
     problem = make_problem(40, 30)
+    limits, go = [], sequential.go
+
+    def told(ascent, limit, **keywords):
+        limits.append((limit, ascent.end().solution()))
+        return go(ascent, limit, **keywords)
+
+    monkeypatch.setattr(sequential, "go", told)
     trace = Trace()
-    first, arrived = begun(problem, empty(0.1), trace=trace, max_iter=3000, callback=None)
+    _, arrived = from_nothing(problem, trace=trace, tol=1e-6, max_iter=3000, callback=None)
     assert arrived
-    assert first.noise == pytest.approx(0.01)
-    assert len(first.active) == problem.n // 4
-    assert trace.infos[-1].change <= BEGIN_GAIN < trace.infos[-2].change
+    (low, nothing), (free, begun) = limits
+    assert not len(nothing.active)
+    assert begun.noise == nothing.noise == BEGIN_NOISE
+    assert len(begun.active) == low.max_additions == problem.n // 4
+    assert free == Limits(1e-6)
 
 
 def test_a_search_that_is_cut_short_in_the_beginning_lets_the_noise_go(make_problem):
@@ -301,7 +309,7 @@ def test_a_search_that_is_cut_short_in_the_beginning_lets_the_noise_go(make_prob
     found, converged = search(problem, empty(0.1), trace=(trace := Trace()), tol=1e-6, max_iter=3)
     assert not converged
     assert len(trace.infos) == 3
-    assert found.noise > 2 * 0.01
+    assert found.noise > 2 * BEGIN_NOISE
     again = Candidates(problem, found.solution())
     assert found.evidence == pytest.approx(again.evidence)
 

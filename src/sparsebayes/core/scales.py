@@ -68,7 +68,7 @@ def gain(alpha: FloatArray, s: FloatArray, q: FloatArray, pull: Scalar = 0.0) ->
     """
     inside = np.isfinite(alpha)
     at = np.where(inside, alpha, 1.0)
-    total = np.maximum(at + s, TINY)
+    total = np.where(inside, np.maximum(at + s, TINY), 1.0)  # outside, rounding may have made s anything
     return np.where(inside, 0.5 * (np.log(at / total) + q**2 / total - pull / at), 0.0)
 
 

@@ -131,6 +131,11 @@ class DenseRows:
             self._gram.append(self._gram_pass(None))
         return self._gram[0] if weight == 1.0 else self._gram[0] * weight
 
+    @property
+    def known_gram(self) -> FloatArray | None:
+        """The Gram matrix with unit weights, if it was ever asked for."""
+        return self._gram[0] if self._gram else None
+
     def gram_column(self, j: int, ahead: Callable[[], IntArray]) -> FloatArray:
         """Φᵀφ_j, computed once.
 

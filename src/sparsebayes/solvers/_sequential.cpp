@@ -18,13 +18,10 @@ using namespace nb::literals;
 namespace sequential {
 
 using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 using Info = std::tuple<double, double, size_t, double, const char *>;  // the fields of loop.Info
 
 struct Settings {
-    double tol;
-    bool hold_noise;
-    std::int64_t max_additions;
-    double fresh;
     std::int64_t refresh_every, eager, settle_every;
 };
 
@@ -35,9 +32,14 @@ public:
     Search(Problem problem, Constants constants, const Indices &active, const Vector &alpha, double noise,
            Settings settings_)
         : state(std::move(problem), std::move(constants), active, alpha, noise),
-          settings(settings_),
-          rescales(!settings_.hold_noise && state.is_scale_free()),
-          left(settings_.max_additions) {
+          settings(settings_) {
+    }
+
+    // Go on under these limits (Limits in sequential.py).
+    void begin(double tol_, bool hold_noise_, std::int64_t max_additions, double fresh_) {
+        tol = tol_, hold_noise = hold_noise_, left = max_additions, fresh = fresh_;
+        rescales = !hold_noise && state.is_scale_free();
+        n_actions = age = 0;
     }
 
     // Steps until there is no more to gain, so many at most; but not for longer than Python may be kept waiting, which has
@@ -47,32 +49,33 @@ public:
         std::vector<Info> made;
         do {
             made.push_back(step());
-        } while (--at_most > 0 && std::get<1>(made.back()) > settings.tol && std::isfinite(std::get<0>(made.back())) &&
+        } while (--at_most > 0 && std::get<1>(made.back()) > tol && std::isfinite(std::get<0>(made.back())) &&
                  std::chrono::steady_clock::now() < until);
         return made;
     }
 
 private:
     Settings settings;
-    bool rescales;
-    std::int64_t left, n_actions = 0;
+    double tol = 0.0, fresh = 0.0;
+    bool hold_noise = false, rescales = false;
+    std::int64_t left = 0, n_actions = 0;
     std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
 
     Info step() {
         const double before = state.objective;
         const char *action = "noise";
         const Move best = best_move();
-        const double to_gain = std::max(best.gain, settings.hold_noise ? 0.0 : state.noise_gain());
-        if (best.gain > settings.tol) {
+        const double to_gain = std::max(best.gain, hold_noise ? 0.0 : state.noise_gain());
+        if (best.gain > tol) {
             action = make(best);
             ++n_actions;
         }
-        const bool due = n_actions % settings.refresh_every == 0 || best.gain <= settings.tol;
-        if (rescales && best.gain > settings.tol && n_actions > settings.eager)
+        const bool due = n_actions % settings.refresh_every == 0 || best.gain <= tol;
+        if (rescales && best.gain > tol && n_actions > settings.eager)
             rescale();
-        else if (settings.hold_noise && due)
+        else if (hold_noise && due)
             state.refresh();
-        else if (!settings.hold_noise && to_gain > settings.tol && (due || n_actions <= settings.eager))
+        else if (!hold_noise && to_gain > tol && (due || n_actions <= settings.eager))
             state.update_noise();
         return {before, to_gain, state.active.size(), state.posterior.jitter, action};
     }
@@ -83,15 +86,15 @@ private:
     }
 
     void settle() {
-        state.settle(settings.tol);
+        state.settle(tol);
         age = 0;
     }
 
     // The best change of a single precision, given all others.
     Move best_move() {
         const Move best = best_near();
-        if (best.gain > std::max(settings.tol, state.beyond)) return best;
-        if (best.gain <= settings.tol && age > 0) settle();  // before it ends, all precisions together
+        if (best.gain > std::max(tol, state.beyond)) return best;
+        if (best.gain <= tol && age > 0) settle();  // before it ends, all precisions together
         state.survey();
         return best_near();
     }
@@ -107,7 +110,7 @@ private:
         double most = 0.0;  // with a flat prior the largest q²/s brings most: only that needs its logarithm
         for (const auto j : state.near) {
             if (left <= 0 || !std::isinf(state.alpha[j]) || state.is_copy(j) || !(state.S[j] > 0)) continue;
-            if (state.S[j] < settings.fresh / state.noise * state.problem.column_energy[j]) continue;
+            if (state.S[j] < fresh / state.noise * state.problem.column_energy[j]) continue;
             const double ratio = state.Q[j] * state.Q[j] / state.S[j];
             if (state.is_flat() && ratio < most) continue;
             consider(state.entry(j));
@@ -196,6 +199,22 @@ nb::dict standing(Search &search) {
     return known;
 }
 
+// Φᵀφ_j: from the whole Gram matrix where there is one, or else asked of the rows, with the interpreter's lock.
+std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_columns(nb::object rows) {
+    const nb::object whole = nb::getattr(rows, "known_gram", nb::none());
+    if (!whole.is_none())
+        return [gram = nb::cast<Matrix>(whole)](std::int64_t j, const std::function<Indices()> &) {
+            Vector column(gram.shape(1));
+            const double *row = gram.data() + j * gram.stride(0);
+            for (size_t m = 0; m < column.size(); ++m) column[m] = row[static_cast<std::int64_t>(m) * gram.stride(1)];
+            return column;
+        };
+    return [ask = nb::object(rows.attr("gram_column"))](std::int64_t j, const std::function<Indices()> &ahead) {
+        nb::gil_scoped_acquire lock;
+        return numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
+    };
+}
+
 // Reads a GaussianProblem. What only its rows can answer is asked of it, with the interpreter's lock.
 Problem read_problem(nb::object problem) {
     const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
@@ -207,11 +226,7 @@ Problem read_problem(nb::object problem) {
     read.b = numbers(problem.attr("b"));
     read.column_energy = numbers(problem.attr("column_energy"));
     read.projection = numbers(problem.attr("projection"));
-    read.gram_column = [ask = nb::object(problem.attr("rows").attr("gram_column"))](
-                           std::int64_t j, const std::function<Indices()> &ahead) {
-        nb::gil_scoped_acquire lock;
-        return numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
-    };
+    read.gram_column = gram_columns(problem.attr("rows"));
     read.total_price = [ask = nb::object(problem.attr("total_price"))](std::int64_t n_kept) {
         nb::gil_scoped_acquire lock;
         return nb::cast<double>(ask(n_kept));
@@ -234,17 +249,17 @@ NB_MODULE(_sequential, module) {
     nb::class_<Search>(module, "Search")
         .def(
             "__init__",
-            [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double tol,
-               bool hold_noise, std::int64_t max_additions, double fresh, double copy, std::int64_t refresh, std::int64_t eager,
-               std::int64_t settle, std::int64_t near, std::int64_t prefetch, double noise_floor,
-               Vector jitter_ladder) {
+            [](Search *self, nb::object problem, Indices active, Vector alpha, double noise, double copy,
+               std::int64_t refresh, std::int64_t eager, std::int64_t settle, std::int64_t near, std::int64_t prefetch,
+               double noise_floor, Vector jitter_ladder) {
                 Problem read = read_problem(problem);
                 Constants constants{copy, noise_floor, near, prefetch, std::move(jitter_ladder)};
                 new (self) Search(std::move(read), std::move(constants), active, alpha, noise,
-                                  {tol, hold_noise, max_additions, fresh, refresh, eager, settle});
+                                  {refresh, eager, settle});
             },
-            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "tol"_a, "hold_noise"_a, "max_additions"_a,
-            "fresh"_a, "copy"_a, "refresh"_a, "eager"_a, "settle"_a, "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "copy"_a, "refresh"_a, "eager"_a, "settle"_a,
+            "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
+        .def("begin", &Search::begin, "tol"_a, "hold_noise"_a, "max_additions"_a, "fresh"_a)
         .def("steps", &Search::steps, "at_most"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("standing", &standing);
 }

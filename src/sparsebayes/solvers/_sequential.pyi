@@ -13,10 +13,6 @@ class Search:
         alpha: list[float],
         noise: float,
         *,
-        tol: float,
-        hold_noise: bool,
-        max_additions: int,
-        fresh: float,
         copy: float,
         refresh: int,
         eager: int,
@@ -26,5 +22,6 @@ class Search:
         noise_floor: float,
         jitter_ladder: list[float],
     ) -> None: ...
+    def begin(self, tol: float, hold_noise: bool, max_additions: int, fresh: float) -> None: ...
     def steps(self, at_most: int) -> list[tuple[float, float, int, float, str]]: ...
     def standing(self) -> Standing: ...

@@ -9,7 +9,7 @@ from typing import TypeVar
 State = TypeVar("State")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Info:
     """What a person wants to know of one step."""
 

@@ -7,7 +7,8 @@ then. Because a price makes the support a combinatorial choice, `search` also ex
 """
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,8 +25,8 @@ REFRESH = 5
 """Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 SETTLE = 15
 """Where σ² moves with every action: all precisions move together, and all is recomputed, every so many actions."""
-BEGIN_NOISE = 0.1
-"""A search from nothing, where nothing is priced, first holds the noise at its start times this,"""
+BEGIN_NOISE = 0.01
+"""A search from nothing, where nothing is priced, first holds the noise at this fraction of the target's variance,"""
 BEGIN_GAIN = 0.5
 """until no action gains more nats than this,"""
 BEGIN_ADDITIONS = 128
@@ -36,6 +37,18 @@ EXPLORE_ADDITIONS = 10
 """An excursion may add this many features before the noise is released."""
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How far a way up goes, and what it may do."""
+
+    tol: float
+    """It ends when no action gains more."""
+    hold_noise: bool = False
+    max_additions: int = 2**62
+    fresh: float = 0.0
+    """What enters must have at least this share of its length outside the model."""
+
+
 def ascend(
     problem: GaussianProblem,
     start: Solution,
@@ -44,25 +57,46 @@ def ascend(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
-    hold_noise: bool = False,
-    max_additions: int | None = None,
-    fresh: float = 0.0,
+    **limits: Any,
 ) -> tuple[Candidates, bool]:
-    """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held.
-
-    Of what may enter at most so many do, and only what has at least the share `fresh` of its length outside the model.
-    """
-    left = problem.n_columns * max_iter if max_additions is None else max_additions
-    ascent: Ascent | CompiledAscent
-    if compiled.Search is None:
-        ascent = Ascent(problem, start, tol, hold_noise, left, fresh)
-    else:
-        ahead = max_iter if callback is None else 1
-        ascent = CompiledAscent(problem, start, tol, hold_noise, left, fresh, ahead)
-    _, converged = iterate(
-        None, lambda _: (None, ascent.step()), trace=trace, tol=tol, max_iter=max_iter, callback=callback
-    )
+    """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
+    ascent = way_from(problem, start)
+    converged = go(ascent, Limits(tol, **limits), trace=trace, max_iter=max_iter, callback=callback)
     return ascent.end(), converged
+
+
+def from_nothing(
+    problem: GaussianProblem, *, trace: Trace, tol: float, max_iter: int, callback: Callback | None
+) -> tuple[Candidates, bool]:
+    """The same without a start, where no column has to pay a price: in the beginning the noise is held low.
+
+    Alone, the first of several columns that pay together explains little. Were all the rest called noise at once, the
+    others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
+    line. Too many come in this way, but those that are not worth it leave again when the noise is released. What enters
+    must differ from what is in by as much as one row can say; below that rounding would choose among neighbours.
+    """
+    room = min(BEGIN_ADDITIONS, int(problem.n / 4))
+    low = Limits(BEGIN_GAIN, hold_noise=True, max_additions=room, fresh=1 / problem.n)
+    ascent = way_from(problem, empty(BEGIN_NOISE))
+    for limits in (low, Limits(tol)):
+        arrived = go(ascent, limits, trace=trace, max_iter=max_iter, callback=callback)
+        if not arrived:
+            break
+    state = ascent.end()
+    if limits is low:  # cut short
+        state.update_noise()
+    return state, arrived
+
+
+def go(
+    ascent: "Ascent | CompiledAscent", limits: Limits, *, trace: Trace, max_iter: int, callback: Callback | None
+) -> bool:
+    """Step until the limits are reached; says whether they were."""
+    ascent.begin(limits, ahead=min(max_iter, 2**62) if callback is None else 1)
+    _, arrived = iterate(
+        None, lambda _: (None, ascent.step()), trace=trace, tol=limits.tol, max_iter=max_iter, callback=callback
+    )
+    return arrived
 
 
 class Ascent:
@@ -72,17 +106,16 @@ class Ascent:
     of the small re-estimates by which neighbouring columns come to share their work.
     """
 
-    def __init__(
-        self, problem: GaussianProblem, start: Solution, tol: float, hold_noise: bool, left: int, fresh: float = 0.0
-    ) -> None:
+    def __init__(self, problem: GaussianProblem, start: Solution) -> None:
         self.state = Candidates(problem, start)
         self.state.narrow()
-        self.tol = tol
-        self.hold_noise = hold_noise
-        self.rescales = not hold_noise and problem.is_scale_free
-        self.left = left
+
+    def begin(self, limits: Limits, ahead: int) -> None:
+        """Go on under these limits; `ahead` is for the compiled form."""
+        self.tol, self.hold_noise, self.fresh = limits.tol, limits.hold_noise, limits.fresh
+        self.rescales = not limits.hold_noise and self.state.problem.is_scale_free
+        self.left = limits.max_additions
         """Additions that are still allowed."""
-        self.fresh = fresh
         self.n_actions = 0
         self.age = 0
         """Actions since all was computed from scratch, where they rescale."""
@@ -146,31 +179,16 @@ class Ascent:
 
 
 class CompiledAscent:
-    """The same, compiled (`_sequential.cpp`): makes some steps ahead of those it is asked for, if it may."""
+    """The same, compiled (`_sequential.cpp`)."""
 
-    def __init__(
-        self,
-        problem: GaussianProblem,
-        start: Solution,
-        tol: float,
-        hold_noise: bool,
-        left: int,
-        fresh: float = 0.0,
-        ahead: int = 1,
-    ) -> None:
+    def __init__(self, problem: GaussianProblem, start: Solution) -> None:
         assert compiled.Search is not None
         self.problem = problem
-        self.ahead = ahead
-        self.made: deque[Info] = deque()
         self.search = compiled.Search(
             problem,
             start.active.tolist(),
             start.alpha.tolist(),
             start.noise,
-            tol=tol,
-            hold_noise=hold_noise,
-            max_additions=min(left, 2**62),
-            fresh=fresh,
             copy=COPY,
             refresh=REFRESH,
             eager=EAGER,
@@ -180,6 +198,12 @@ class CompiledAscent:
             noise_floor=NOISE_FLOOR,
             jitter_ladder=list(JITTER_LADDER),
         )
+
+    def begin(self, limits: Limits, ahead: int) -> None:
+        """As above; up to so many steps may be made before they are asked for."""
+        self.search.begin(limits.tol, limits.hold_noise, limits.max_additions, limits.fresh)
+        self.ahead = ahead
+        self.made: deque[Info] = deque()
 
     def step(self) -> Info:
         """As above."""
@@ -191,6 +215,11 @@ class CompiledAscent:
     def end(self) -> Candidates:
         """As above."""
         return Candidates.surveyed(self.problem, self.search.standing())
+
+
+def way_from(problem: GaussianProblem, start: Solution) -> Ascent | CompiledAscent:
+    """In the form that there is."""
+    return Ascent(problem, start) if compiled.Search is None else CompiledAscent(problem, start)
 
 
 def _not_in_gain(state: Candidates, j: int, goal: float) -> float:
@@ -222,11 +251,7 @@ def search(
     what then does not pay leaves. Then the noise is released. If the end is better, it is the new start.
     """
     if not len(start.active) and problem.is_scale_free and problem.total_price(1) == 0:
-        first, arrived = begun(problem, start, trace=trace, max_iter=max_iter, callback=callback)
-        if not arrived:
-            first.update_noise()
-            return first, False
-        start = first.solution()
+        return from_nothing(problem, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
     best, converged = ascend(problem, start, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
     if problem.price == 0 or not converged:
         return best, converged
@@ -250,28 +275,6 @@ def search(
             best, factors = there, list(EXPLORE_NOISE)
             trace.infos.extend(excursion.infos)
     return best, True
-
-
-def begun(
-    problem: GaussianProblem, start: Solution, *, trace: Trace, max_iter: int, callback: Callback | None
-) -> tuple[Candidates, bool]:
-    """The first columns of a model of which none has to pay a price, found at a noise that is held low.
-
-    Alone, the first of several columns that pay together explains little. Were all the rest called noise at once, the
-    others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
-    line. Too many come in this way, but those that are not worth it leave again when the noise is released.
-    """
-    return ascend(
-        problem,
-        replace(start, noise=BEGIN_NOISE * start.noise),
-        trace=trace,
-        tol=BEGIN_GAIN,
-        max_iter=max_iter,
-        callback=callback,
-        hold_noise=True,
-        max_additions=min(BEGIN_ADDITIONS, int(problem.n / 4)),
-        fresh=1 / problem.n,
-    )
 
 
 def _released(away: Candidates) -> Solution:
