@@ -52,13 +52,15 @@ SMALL = 5_000_000
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController().select(user_api="blas")
 
 
 def threads_for(size: int) -> AbstractContextManager[object]:
     """One BLAS thread around the many small products of a search on a small design; all of them on a large one."""
-    return _controller().limit(limits=1, user_api="blas") if size <= SMALL else nullcontext()
+    if size > SMALL or all(library.get_num_threads() == 1 for library in _blas().lib_controllers):
+        return nullcontext()
+    return _blas().limit(limits=1)
 
 
 # --- who is told of a fit ---

@@ -1,7 +1,6 @@
 """What the classifiers share: labels, weights of classes, one binary fit per class, and probabilities."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,13 +31,12 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
     rows, found = problem.rows, result.predictor
     reference = rows.mean.copy()
     reference[result.active] += found.rows.mean * rows.scale[result.active]
-    fit = in_data_units(result.posterior, result.active, result.alpha, rows.scale, reference)
-    if problem.flat_intercept:
-        fit = with_flat_intercept(fit, found.level, found.level_variance)
-    else:
-        fit = with_ones_column(fit, n_features)
-    return replace(
-        fit,
+    fit = in_data_units(
+        result.posterior,
+        result.active,
+        result.alpha,
+        rows.scale,
+        reference,
         log_evidence=result.log_evidence,
         path=np.array(result.trace.objective),
         worth=result.worth[:n_features],
@@ -47,6 +45,9 @@ def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -
         converged=result.converged,
         n_jittered=result.trace.n_jittered,
     )
+    if problem.flat_intercept:
+        return with_flat_intercept(fit, found.level, found.level_variance)
+    return with_ones_column(fit, n_features)
 
 
 class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):

@@ -1,6 +1,7 @@
 """A fitted model, linear in its basis, in the user's units: made from a solver's result, and asked for predictions."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -113,12 +114,17 @@ class LinearFit:
 
 
 def in_data_units(
-    posterior: GaussianPosterior, columns: IntArray, alpha: FloatArray, scale: FloatArray, reference: FloatArray
+    posterior: GaussianPosterior,
+    columns: IntArray,
+    alpha: FloatArray,
+    scale: FloatArray,
+    reference: FloatArray,
+    **known: Any,
 ) -> LinearFit:
     """A posterior of standardised weights as one of weights per unit of input, columns in their own order.
 
-    `scale` and `reference` belong to all columns of the design. An intercept is brought in by `with_flat_intercept` or
-    `with_ones_column`.
+    `scale` and `reference` belong to all columns of the design; what else is `known` of the fit is taken as it is. An
+    intercept is brought in by `with_flat_intercept` or `with_ones_column`.
     """
     order = np.argsort(columns)
     columns = columns[order]
@@ -132,10 +138,7 @@ def in_data_units(
         columns,
         alpha[order] * unit**2,
         posterior.gamma[order],
-        log_evidence=np.nan,
-        path=np.empty(0),
-        worth=np.empty(0),
-        min_gain=0.0,
+        **known,
     )
 
 
@@ -179,14 +182,13 @@ class Units:
         """The solver's result in the data's units, features in their own order."""
         solution = result.solution
         noise = solution.noise * self.unit**2
-        fit = in_data_units(result.posterior, solution.active, solution.alpha, self.scale, problem.rows.mean)
-        if problem.flat_intercept:
-            fit = with_flat_intercept(fit, self.centre, noise / problem.n_weighted)
-        else:
-            fit = with_ones_column(fit, n_features)
         per_unit = problem.n * np.log(self.unit)  # a density of y, not of t
-        return replace(
-            fit,
+        fit = in_data_units(
+            result.posterior,
+            solution.active,
+            solution.alpha,
+            self.scale,
+            problem.rows.mean,
             log_evidence=result.log_evidence - per_unit,
             path=np.array(result.trace.objective) - per_unit,
             worth=result.worth[:n_features],
@@ -198,6 +200,9 @@ class Units:
             freedom=max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,
         )
+        if problem.flat_intercept:
+            return with_flat_intercept(fit, self.centre, noise / problem.n_weighted)
+        return with_ones_column(fit, n_features)
 
 
 def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> LinearFit:

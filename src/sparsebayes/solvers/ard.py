@@ -44,7 +44,8 @@ def _by_batch(
     trace: Trace,
     settings: Settings,
 ) -> Solution:
-    start, w_step = batch.start(problem, Noise(NOISE_START)), problem.w_step(noise_rule)
+    alpha, noise = problem.batch_start
+    start, w_step = batch.start(problem, Noise(noise), alpha), problem.w_step(noise_rule)
     state, _ = batch.run(problem, start, w_step=w_step, rule=rule, trace=trace, **vars(settings))
     return Solution(state.active, state.alpha, state.carry.variance)
 

@@ -84,11 +84,11 @@ class State(Generic[Carry]):
     objective: float = -np.inf
 
 
-def start(problem: Problem, carry: Carry) -> State[Carry]:
-    """Every usable column in the model, with one precision such that the prior gives the predictor variance one."""
+def start(problem: Problem, carry: Carry, alpha: float | None = None) -> State[Carry]:
+    """Every usable column in the model, with one precision: by default the prior gives the predictor variance one."""
     usable = np.flatnonzero(np.isfinite(problem.rows.scale))
     rows = problem.rows if len(usable) == problem.rows.n_columns else problem.rows.keep(usable)
-    return State(rows, usable, np.full(len(usable), float(max(1, len(usable)))), carry)
+    return State(rows, usable, np.full(len(usable), float(max(1, len(usable))) if alpha is None else alpha), carry)
 
 
 def run(

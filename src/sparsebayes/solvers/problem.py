@@ -112,6 +112,11 @@ class GaussianProblem:
         return self.price == 0 and self.rate == 0 and is_flat(self.a, self.b)
 
     @property
+    def batch_start(self) -> tuple[float | None, float]:
+        """Where all weights at once begin: their precision, if it is not to be the usual one, and the noise."""
+        return None, NOISE_START
+
+    @property
     def least_alpha(self) -> float:
         """None: the target bounds the weights."""
         return 0.0
