@@ -34,7 +34,8 @@ class RVMRegressor(KernelRegressor):
         Constant of "poly" and "sigmoid".
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds, re-estimates or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay)
-        and "em" begin with all of them and re-estimate all precisions at once (Tipping 2001).
+        and "em" begin with all of them and re-estimate all precisions at once (Tipping 2001). Those take n³ operations
+        an iteration, and often end with more vectors and a smaller error.
     candidates : None, int or array-like of shape (n_candidates, n_features), default=None
         The centres to choose from: all training rows, so many of them drawn at random, or these points.
     fit_intercept : bool, default=True

@@ -3,12 +3,12 @@
 Tipping & Faul (2003), with four differences: the state of every candidate is kept by rank-one updates, the action
 taken is the one with the largest gain of *priced* evidence, the certificate (no action gains more than `tol`) is the
 stop rule, and where nothing but the evidence has a say, σ² moves with every action and all precisions together now and
-then. Because a price makes the support a combinatorial choice, `search` also explores: see there.
+then. And `search` looks further than the next action: from nothing it begins with little noise, and because a price
+makes the support a combinatorial choice, it also explores; see there.
 """
 
 from collections import deque
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from sparsebayes.solvers.candidates import COPY, PREFETCH, Candidates, n_near
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
+ANY = 2**62
+"""Any number: of additions, of steps."""
 EAGER = 10
 """After each of the first actions, so many, the noise is re-estimated (but see `Ascent`)."""
 REFRESH = 5
@@ -44,7 +46,7 @@ class Limits:
     tol: float
     """It ends when no action gains more."""
     hold_noise: bool = False
-    max_additions: int = 2**62
+    max_additions: int = ANY
     fresh: float = 0.0
     """What enters must have at least this share of its length outside the model."""
 
@@ -57,11 +59,13 @@ def ascend(
     tol: float,
     max_iter: int,
     callback: Callback | None = None,
-    **limits: Any,
+    hold_noise: bool = False,
+    max_additions: int = ANY,
+    fresh: float = 0.0,
 ) -> tuple[Candidates, bool]:
     """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
-    ascent = way_from(problem, start)
-    converged = go(ascent, Limits(tol, **limits), trace=trace, max_iter=max_iter, callback=callback)
+    ascent, limits = way_from(problem, start), Limits(tol, hold_noise, max_additions, fresh)
+    converged = go(ascent, limits, trace=trace, max_iter=max_iter, callback=callback)
     return ascent.end(), converged
 
 
@@ -92,7 +96,7 @@ def go(
     ascent: "Ascent | CompiledAscent", limits: Limits, *, trace: Trace, max_iter: int, callback: Callback | None
 ) -> bool:
     """Step until the limits are reached; says whether they were."""
-    ascent.begin(limits, ahead=min(max_iter, 2**62) if callback is None else 1)
+    ascent.begin(limits, ahead=min(max_iter, ANY) if callback is None else 1)
     _, arrived = iterate(
         None, lambda _: (None, ascent.step()), trace=trace, tol=limits.tol, max_iter=max_iter, callback=callback
     )
