@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from sparsebayes.core.kernels import KERNELS, SLOPES
+from sparsebayes.core.kernels import FEW_INPUTS, KERNELS, SLOPES
 
 PARAMETERS = {
     "linear": [{}],
@@ -14,11 +14,13 @@ PARAMETERS = {
     "sigmoid": [{"gamma": 1.0, "coef0": 1.0}, {"gamma": 0.3, "coef0": -0.4}],
 }
 CASES = [(name, parameters) for name in KERNELS for parameters in PARAMETERS[name]]
+few_and_more = pytest.mark.parametrize("n_inputs", [FEW_INPUTS, FEW_INPUTS + 1])
 
 
+@few_and_more
 @pytest.mark.parametrize(("name", "parameters"), CASES)
-def test_kernel_is_scikit_learns(name, parameters, rng):
-    X, Z = rng.standard_normal((9, 4)), rng.standard_normal((5, 4))
+def test_kernel_is_scikit_learns(name, parameters, n_inputs, rng):
+    X, Z = rng.standard_normal((9, n_inputs)), rng.standard_normal((5, n_inputs))
     expected = pairwise_kernels(X, Z, metric=name, **parameters)
     np.testing.assert_allclose(KERNELS[name](X, Z, **parameters), expected, rtol=1e-12)
 
@@ -29,17 +31,19 @@ def test_kernel_parameters_have_the_stated_defaults(name, rng):
     np.testing.assert_array_equal(KERNELS[name](X, Z), KERNELS[name](X, Z, **PARAMETERS[name][name == "poly"]))
 
 
+@few_and_more
 @pytest.mark.parametrize(("name", "power"), [("rbf", 2), ("laplacian", 1)])
-def test_distance_kernels_keep_their_digits_far_from_the_origin(name, power, rng):
-    X, Z = rng.standard_normal((9, 4)) + 1e4, rng.standard_normal((5, 4)) + 1e4
+def test_distance_kernels_keep_their_digits_far_from_the_origin(name, power, n_inputs, rng):
+    X, Z = rng.standard_normal((9, n_inputs)) + 1e4, rng.standard_normal((5, n_inputs)) + 1e4
     distance = (np.abs(X[:, None] - Z) ** power).sum(axis=2)
     # Moving to the centre rounds each coordinate by at most eps · 1e4 = 2e-12.
     np.testing.assert_allclose(KERNELS[name](X, Z), np.exp(-distance), rtol=1e-10)
 
 
+@few_and_more
 @pytest.mark.parametrize("name", ["rbf", "laplacian"])
-def test_a_distance_kernel_is_one_on_its_own_centre(name, rng):
-    X = 3 * rng.standard_normal((6, 3)) + 1e4
+def test_a_distance_kernel_is_one_on_its_own_centre(name, n_inputs, rng):
+    X = 3 * rng.standard_normal((6, n_inputs)) + 1e4
     np.testing.assert_allclose(np.diag(KERNELS[name](X, X)), 1.0, rtol=1e-13)
 
 

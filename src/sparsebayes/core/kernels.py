@@ -7,6 +7,9 @@ from scipy.spatial.distance import cdist
 
 from sparsebayes.core.types import FloatArray
 
+FEW_INPUTS = 4
+"""Up to so many, a matrix product takes longer than the distances themselves."""
+
 
 def linear(X: FloatArray, Z: FloatArray) -> FloatArray:
     """k(x, z) = xᵀz."""
@@ -21,18 +24,20 @@ def polynomial(
 
 
 def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
-    """k(x, z) = exp(-γ ‖x - z‖²).
-
-    The distance is expanded into one matrix product; both sets are first moved to the centre of Z, because the
-    expansion loses digits with the squared distance from the origin.
-    """
+    """k(x, z) = exp(-γ ‖x - z‖²)."""
     exponent = squared_distance(X, Z)
     exponent *= -gamma
     return np.exp(exponent, out=exponent)
 
 
 def squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
-    """‖x - z‖² of all pairs of rows, by one matrix product."""
+    """‖x - z‖² of all pairs of rows: of few inputs as it stands, otherwise expanded into one matrix product.
+
+    For that both sets are first moved to the centre of Z, because the expansion loses digits with the squared distance
+    from the origin.
+    """
+    if X.shape[1] <= FEW_INPUTS:
+        return np.asarray(cdist(X, Z, "sqeuclidean"))
     centre = Z.mean(axis=0) if len(Z) else 0.0
     X, Z = X - centre, Z - centre
     squared = X @ (-2 * Z.T)  # and all else in its place: to take fresh memory for each sum would take longer
