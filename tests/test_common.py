@@ -161,3 +161,11 @@ def test_fit_leaves_its_inputs_alone(estimator, data_for):
     clone(estimator).fit(X, y, sample_weight=weight)
     for array, copy in zip((X, y, weight), copies, strict=True):
         assert_array_equal(array, copy)
+
+
+def test_weights_below_zero_are_named(default, data_for):
+    X, y = data_for(default)
+    weight = np.ones(len(X))
+    weight[3] = -0.5
+    with pytest.raises(ValueError, match="sample_weight"):
+        clone(default).fit(X, y, sample_weight=weight)
