@@ -41,10 +41,11 @@ def found_by_bls(
 
 
 class BLSRegressor(WeightedRegressor):
-    """Noise-robust sparse Bayesian regression: few kernel functions, under a Laplace prior scaled by the noise.
+    """Sparse Bayesian regression with few kernel functions, under a Laplace prior scaled by the noise.
 
     Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
-    that stay are shrunk, and fewer stay, the more so the noisier the data are.
+    that stay are shrunk. With many kernel functions to choose from fewer of them stay, mostly at the cost of a larger
+    error; docs/rvm.md has the numbers.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Regression with a Laplace prior on the weights, scaled by the noise (BLS; mathematics, section 4).
 
 Each weight has the variance σ²g with its own g, and the g have the density (λ/2) exp(-λg/2). That is one more
-candidate rule for the sequential search, which is ARD's at λ = 0; the larger λ is, the fewer weights stay and the
-smaller they are.
+candidate rule for the sequential search, which is ARD's at λ = 0. The larger λ is, the smaller the weights are, and in
+the end none stays; on the way there may be more of them than ARD has, because each of them does less.
 """
 
 from collections.abc import Callable
