@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sparsebayes import ARDRegressor, RVMRegressor
 from sparsebayes.core.kernels import rbf
 from sparsebayes.estimators import _kernel
+from sparsebayes.solvers.candidates import ALL_NEAR
 from sparsebayes.solvers.width import choice_price
 
 SOLVERS = ("sequential", "fixed-point", "em")
@@ -475,6 +476,16 @@ def test_order_of_rows_and_kind_of_numbers(kernel_regressor, data):
     assert_allclose(model.predict(X), base.predict(X), atol=1e-3 * y.std())
     single = clone(kernel_regressor).fit(X.astype(np.float32), y.astype(np.float32))
     assert_allclose(single.predict(X), base.predict(X), atol=5e-3 * y.std())
+
+
+def test_order_of_rows_where_few_candidates_are_kept_current():
+    """With many columns most bring nothing most of the time; which of those are looked at must not matter."""
+    X, y = friedman(600, 5, seed=0)
+    order = np.random.default_rng(0).permutation(600)
+    assert len(y) > ALL_NEAR
+    base, moved = RVMRegressor().fit(X, y), RVMRegressor().fit(X[order], y[order])
+    assert_array_equal(np.sort(order[moved.relevance_indices_]), np.sort(base.relevance_indices_))
+    assert_allclose(moved.predict(X), base.predict(X), atol=1e-6 * y.std())
 
 
 # --- hostile data ---

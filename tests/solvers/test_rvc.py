@@ -259,15 +259,17 @@ def test_ends_like_the_other_search(inference, seed, mixtures):
 
 
 def test_evidence_of_exact_models_rises(mixtures):
-    X, t = mixtures(150, 5)
-    result = rvc.solve(problem_of(kernel(X, X), t, flat=True), "laplace", EXACTLY)
-    infos = result.trace.infos
-    exact = [info.objective for info in infos if info.action == "survey"]
-    assert len(exact) > 1
-    assert (np.diff(exact) >= 0).all()
-    for before, after in pairwise(infos):
-        # Only exact settling, and going back to the last exact model, may lower it.
-        assert after.objective >= before.objective or after.action == "survey"
+    rises = 0
+    for seed in range(8):
+        X, t = mixtures(150, seed)
+        infos = rvc.solve(problem_of(kernel(X, X), t, flat=True), "laplace", EXACTLY).trace.infos
+        exact = [info.objective for info in infos if info.action == "survey"]
+        assert (np.diff(exact) >= 0).all()
+        rises += len(exact) > 1
+        for before, after in pairwise(infos):
+            # Only exact settling, and going back to the last exact model, may lower it.
+            assert after.objective >= before.objective or after.action == "survey"
+    assert rises > 1
 
 
 @pytest.mark.parametrize("inference", INFERENCES)

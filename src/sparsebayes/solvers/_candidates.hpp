@@ -147,8 +147,11 @@ public:
         std::vector<Move> entries;
         for (size_t m = 0; m < D; ++m)
             if (std::isinf(alpha[m])) entries.push_back(entry(m));
-        const auto better = [](const Move &one, const Move &other) {
-            return one.gain > other.gain || (one.gain == other.gain && one.j < other.j);
+        const auto ratio = [this](std::int64_t j) { return S[j] > 0 ? Q[j] * Q[j] / S[j] : 0.0; };
+        const auto better = [&ratio](const Move &one, const Move &other) {  // as by_promise in candidates.py
+            if (one.gain != other.gain) return one.gain > other.gain;
+            const double nearness = ratio(one.j), others = ratio(other.j);
+            return nearness > others || (nearness == others && one.j < other.j);
         };
         const size_t count = std::min<size_t>(constants.near, entries.size());
         const size_t ranked = std::min(count + 1, entries.size());

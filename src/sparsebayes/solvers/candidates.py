@@ -27,6 +27,14 @@ def n_near(n_columns: int) -> int:
     return n_columns if n_columns <= ALL_NEAR else NEAR
 
 
+def by_promise(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
+    """Candidates by what they bring, and those that bring nothing by how near to it they are, q²/s.
+
+    Were they taken in the order in which they happen to stand, the search would depend on it.
+    """
+    return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
+
+
 class Standing(TypedDict):
     """What a compiled search knows at its end, computed from scratch."""
 
@@ -118,7 +126,7 @@ class Candidates:
         """Of those near only the candidates of largest gain stay."""
         outside = np.flatnonzero(np.isinf(self.alpha))
         gain = self.moves().gain[outside]
-        order, count = np.argsort(-gain, kind="stable"), n_near(self.problem.n_columns)
+        order, count = by_promise(gain, self.S[outside], self.Q[outside]), n_near(self.problem.n_columns)
         self.near = outside[order[:count]]
         self.beyond = float(gain[order[count]]) if len(order) > count else 0.0
 

@@ -21,12 +21,13 @@ from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers.bernoulli import BernoulliProblem, predictor
+from sparsebayes.solvers.candidates import by_promise
 from sparsebayes.solvers.linearised import Model
 from sparsebayes.solvers.loop import Info, Settings, Trace, iterate
 from sparsebayes.solvers.settling import Factors, Settled, Settler, View, settler
 from sparsebayes.solvers.slr import Result, first_carry
 
-POOL = 64
+POOL = 128
 """Candidates that are looked at between two passes over all of them."""
 ENOUGH = 0.3
 """The pool is used up when none in it promises this share of what the best promised when it was filled."""
@@ -117,8 +118,8 @@ class Search:
         """The candidates whose gain would be largest if S were as at the last full pass: Q alone is a quick pass."""
         view = state.now.view
         Q = self.problem.rows.project(view.sites.shift - view.sites.precision * view.eta)
-        _, hopes = self.additions(state, np.arange(len(Q)), state.seen._replace(Q=Q))
-        pool = self.pooled(hopes)
+        seen = state.seen._replace(Q=Q)
+        pool = self.pooled(self.additions(state, np.arange(len(Q)), seen)[1], seen)
         _, brings = self.additions(state, pool.columns, self.factors(view, pool.rows))
         best = float(brings.max())
         if best <= LOOSE:
@@ -139,12 +140,12 @@ class Search:
             state = replace(state, now=state.exact, added=frozenset(), refused=state.refused | state.added)
         _, brings = self.additions(state, np.arange(self.problem.rows.n_columns), state.seen)
         best = float(brings.max())
-        pool = replace(self.pooled(brings), enough=max(ENOUGH * best, self.tol))
+        pool = replace(self.pooled(brings, state.seen), enough=max(ENOUGH * best, self.tol))
         return replace(state, pool=pool), _info(state.now, best, "survey")
 
-    def pooled(self, brings: FloatArray) -> Pool:
+    def pooled(self, brings: FloatArray, seen: Factors) -> Pool:
         """The candidates that promise most."""
-        columns = np.sort(np.argsort(-brings)[:POOL])
+        columns = np.sort(by_promise(brings, seen.S, seen.Q)[:POOL])
         return Pool(columns, self.problem.rows.keep(columns), 0.0)
 
     def certificate(self, state: State) -> tuple[FloatArray, float]:
