@@ -260,7 +260,7 @@ def test_ends_like_the_other_search(inference, seed, mixtures):
 
 def test_evidence_of_exact_models_rises(mixtures):
     rises = 0
-    for seed in range(8):
+    for seed in range(6, 14):  # among them 12, where additions have to be taken back
         X, t = mixtures(150, seed)
         infos = rvc.solve(problem_of(kernel(X, X), t, flat=True), "laplace", EXACTLY).trace.infos
         exact = [info.objective for info in infos if info.action == "survey"]

@@ -6,17 +6,18 @@ from scipy.optimize import minimize_scalar
 
 from sparsebayes.solvers import compiled, sequential
 from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.problem import Solution
+from sparsebayes.solvers.problem import BEGIN_NOISE, Solution
 from sparsebayes.solvers.sequential import (
-    BEGIN_NOISE,
     Candidates,
     Limits,
     ascend,
     certificate,
     empty,
     from_nothing,
+    go,
     priced_evidence,
     search,
+    way_from,
 )
 
 HYPER = {"none": {}, "noise": {"c": 2.0, "rate": 0.2}, "all": {"a": 0.4, "b": 0.2, "c": 0.5, "rate": 0.1}}
@@ -321,14 +322,19 @@ def test_what_enters_has_its_share_outside_the_model(form, make_problem, monkeyp
     x = np.linspace(-1, 1, 50)
     y = np.sin(4 * x) + 0.1 * np.random.default_rng(0).standard_normal(50)
     problem = make_problem(50, 50, X=np.exp(-((x[:, None] - x) ** 2)), y=y)
-    run = {"tol": 1e-2, "max_iter": 100, "hold_noise": True}
+
+    def up(fresh):
+        ascent = way_from(problem, empty(1e-3))
+        assert go(ascent, Limits(1e-2, hold_noise=True, fresh=fresh), trace=Trace(), max_iter=100, callback=None)
+        return ascent.end()
+
     for fresh in (0.1, 0.01):
-        found, _ = ascend(problem, empty(1e-3), trace=Trace(), fresh=fresh, **run)
+        found = up(fresh)
         share = found.S * found.noise / problem.column_energy
         outside = np.isinf(found.alpha)
         assert (share[outside] < fresh).all()  # all that would gain still are those that may not
-        assert found.moves().gain[outside].max() > run["tol"]
-    freely, _ = ascend(problem, empty(1e-3), trace=Trace(), **run)
+        assert found.moves().gain[outside].max() > 1e-2
+    freely, _ = ascend(problem, empty(1e-3), trace=Trace(), tol=1e-2, max_iter=100, hold_noise=True)
     assert freely.evidence > found.evidence
 
 

@@ -17,7 +17,9 @@ from sparsebayes.solvers.batch import WStep
 NOISE_FLOOR = 1e-8
 """Smallest noise variance, as a fraction of the target's variance: on noise-free data σ² would run to 0."""
 NOISE_START = 0.1
-"""First noise variance, as a fraction of the target's variance."""
+"""First noise variance, as a fraction of the target's variance,"""
+BEGIN_NOISE = 0.01
+"""or this one, where columns are free: with little noise at first, those that only pay together come in together."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers import ard
 from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.problem import GaussianProblem, Solution
-from sparsebayes.solvers.sequential import BEGIN_NOISE
+from sparsebayes.solvers.problem import BEGIN_NOISE, GaussianProblem, Solution
 
 BLOCK = 256
 """Kept rows that are looked at together; each needs a few numbers for every candidate."""

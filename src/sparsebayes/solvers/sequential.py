@@ -17,7 +17,7 @@ from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.solvers import compiled
 from sparsebayes.solvers.candidates import COPY, PREFETCH, Candidates, n_near
 from sparsebayes.solvers.loop import Callback, Info, Trace, iterate
-from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
+from sparsebayes.solvers.problem import BEGIN_NOISE, NOISE_FLOOR, GaussianProblem, Solution
 
 ANY = 2**62
 """Any number: of additions, of steps."""
@@ -27,10 +27,8 @@ REFRESH = 5
 """Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 SETTLE = 15
 """Where σ² moves with every action: all precisions move together, and all is recomputed, every so many actions."""
-BEGIN_NOISE = 0.01
-"""A search from nothing, where nothing is priced, first holds the noise at this fraction of the target's variance,"""
 BEGIN_GAIN = 0.5
-"""until no action gains more nats than this,"""
+"""A search from nothing, where nothing is priced, holds the noise low until no action gains more nats than this,"""
 BEGIN_ADDITIONS = 128
 """or so many columns are in (at most one for every four rows)."""
 EXPLORE_NOISE = (0.1, 4.0)
@@ -61,10 +59,9 @@ def ascend(
     callback: Callback | None = None,
     hold_noise: bool = False,
     max_additions: int = ANY,
-    fresh: float = 0.0,
 ) -> tuple[Candidates, bool]:
     """Take the best action until none gains more than `tol`; σ² is re-estimated in between, unless it is held."""
-    ascent, limits = way_from(problem, start), Limits(tol, hold_noise, max_additions, fresh)
+    ascent, limits = way_from(problem, start), Limits(tol, hold_noise, max_additions)
     converged = go(ascent, limits, trace=trace, max_iter=max_iter, callback=callback)
     return ascent.end(), converged
 
@@ -253,6 +250,8 @@ def search(
     itself never leaves, though both together may not pay. So from each maximum the search makes excursions: the noise
     is held at a tenth, and a bounded number of features enter that would not otherwise; or at four times its value, and
     what then does not pay leaves. Then the noise is released. If the end is better, it is the new start.
+
+    Without a price a search from nothing has its own beginning (`from_nothing`), whatever the noise of the start.
     """
     if not len(start.active) and problem.is_scale_free and problem.total_price(1) == 0:
         return from_nothing(problem, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
