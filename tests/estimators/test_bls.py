@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
+from sklearn.datasets import make_friedman1
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import LeaveOneOut, cross_val_score
 
 from sparsebayes import BLSRegressor, RVMRegressor
 
@@ -49,7 +51,7 @@ def test_every_kept_weight_has_the_best_prior_variance(sinc):
 
 def test_noise_may_be_learned_fixed_or_known(sinc):
     X, y = sinc
-    assert_allclose(BLSRegressor(gamma=0.1, fit_intercept=True).fit(X, y).noise_variance_, 0.1 * y.var())
+    assert_allclose(BLSRegressor(gamma=0.1, fit_intercept=True).fit(X, y).noise_variance_, 0.01 * y.var())
     assert_allclose(BLSRegressor(gamma=0.1, noise_variance=0.03).fit(X, y).noise_variance_, 0.03)
     assert 0.02 < BLSRegressor(gamma=0.1, noise_variance="learn").fit(X, y).noise_variance_ < 0.08
 
@@ -69,11 +71,28 @@ def test_a_larger_rate_shrinks_more(sinc):
     assert sizes[0] > sizes[1] > sizes[2]
 
 
-def test_rate_is_its_own_best(sinc):
+@pytest.mark.parametrize("noise", ["fixed", "learn"])
+def test_the_learned_rate_predicts_rows_best_that_were_held_out(noise, sinc):
+    """Rows really left out, among rates a decade to both sides; the closed form has the scales of all rows."""
     X, y = sinc
-    model = BLSRegressor(gamma=0.1).fit(X, y)
-    g = 1 / (model.precision_ * model.noise_variance_)
-    assert_allclose(model.rate_, 2 * len(g) / g.sum(), rtol=0.05)
+    rate = BLSRegressor(gamma=0.1, noise_variance=noise).fit(X, y).rate_
+
+    def error(rate):
+        model = BLSRegressor(gamma=0.1, rate=rate, noise_variance=noise)
+        return -cross_val_score(model, X, y, cv=LeaveOneOut(), scoring="neg_mean_squared_error").mean()
+
+    assert error(rate) < 1.02 * min(error(10 * rate), error(rate / 10))
+
+
+def test_too_little_noise_misleads_ard_and_not_the_laplace_prior():
+    """Friedman #1 with three times the usual noise: fewer vectors than ARD at the same noise, and less error."""
+    X, f = make_friedman1(700, random_state=0)
+    y = f[:200] + 3 * np.random.default_rng(0).standard_normal(200)
+    ard, bls = BLSRegressor(rate=1e-9).fit(X[:200], y), BLSRegressor().fit(X[:200], y)
+    assert ard.noise_variance_ == bls.noise_variance_ < 0.5
+    assert len(bls.dual_coef_) < 0.8 * len(ard.dual_coef_)
+    errors = [np.sqrt(np.mean((model.predict(X[200:]) - f[200:]) ** 2)) for model in (ard, bls)]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def test_at_rate_zero_it_is_the_relevance_vector_machine(sinc):

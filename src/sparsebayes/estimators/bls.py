@@ -1,6 +1,7 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -15,8 +16,8 @@ from sparsebayes.estimators._kernel_regressor import Target
 from sparsebayes.estimators._weighted_regressor import WeightedRegressor
 from sparsebayes.solvers import bls
 from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.problem import NOISE_START, Solution
-from sparsebayes.solvers.rvm import Found, KernelProblem, excess_variance
+from sparsebayes.solvers.problem import BEGIN_NOISE, Solution
+from sparsebayes.solvers.rvm import Found, KernelProblem, excess_variance, squared_error
 
 
 def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
@@ -35,7 +36,11 @@ def found_by_bls(
     book: Dictionary,
 ) -> Found:
     """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
-    result = bls.solve(problem, rate, noise=noise, **vars(settings))
+    if rate is None:
+        error = partial(squared_error, problem, own=book.own, raw_rows=book.raw_rows)
+        result = bls.learn(problem, error, noise=noise, **vars(settings))
+    else:
+        result = bls.solve(problem, rate, noise=noise, **vars(settings))
     excess = excess_variance(problem, result, book.own, book.raw_rows)
     return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
 
@@ -44,20 +49,21 @@ class BLSRegressor(WeightedRegressor):
     """Sparse Bayesian regression with few kernel functions, under a Laplace prior scaled by the noise.
 
     Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
-    that stay are shrunk. With many kernel functions to choose from fewer of them stay, mostly at the cost of a larger
-    error; docs/rvm.md has the numbers.
+    that stay are shrunk, the more the larger λ is. So the noise need not be known: with too little of it assumed ARD
+    would fit the noise, and λ keeps the model from doing so. Mostly more vectors stay than in `RVMRegressor`, and the
+    error is the same or smaller; docs/rvm.md has the numbers.
 
     Parameters
     ----------
     kernel, gamma, degree, coef0, candidates, random_state
         As in `RVMRegressor`. With gamma="evidence" the width is the one that the relevance vector machine would choose.
     rate : "learn" or float, default="learn"
-        λ of the Laplace prior, for columns as the kernel gives them; or found together with the model, under a flat
-        prior.
+        λ of the Laplace prior, for columns as the kernel gives them; or the one with which rows that are held out, one
+        at a time, are predicted best.
     noise_variance : "fixed", "learn" or float, default="fixed"
-        Variance of the noise that the search assumes: a tenth of the variance of y; found with the model; or known.
-        Rate and noise pull each other up when both are learned from few rows, and the model underfits. What the rows
-        vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
+        Variance of the noise that the search assumes: a hundredth of the variance of y; found with the model; or known.
+        Found with the model it comes out much as in `RVMRegressor`, and so does the model. What the rows vary beyond
+        the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
     feature_weights : bool, default=False
         Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
         `gamma` does not matter.
@@ -158,7 +164,7 @@ class BLSRegressor(WeightedRegressor):
         return own_scale(book, weight, flat)
 
     def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
-        held = {"learn": None, "fixed": NOISE_START}
+        held = {"learn": None, "fixed": BEGIN_NOISE}
         given = self.noise_variance
         noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
         rate = None if self.rate == "learn" else float(self.rate)

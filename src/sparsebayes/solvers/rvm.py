@@ -125,9 +125,20 @@ def excess_variance(
     own; so each row is predicted as if it had not been there, and its vector neither (see `held_out`). Where the errors
     are larger than the model expected, the rest is what the noise was robbed of.
     """
-    weight = problem.rows.root_weight**2
     rows = held_out(problem, result, own, raw_rows)
-    return max(float(weight @ (rows.error**2 - rows.variance)) / problem.n_weighted, 0.0)
+    return max(_mean(problem, rows.error**2 - rows.variance), 0.0)
+
+
+def squared_error(
+    problem: KernelProblem, result: ard.Result, own: IntArray, raw_rows: Callable[[IntArray], FloatArray]
+) -> float:
+    """Mean squared error of rows that were not there (see `held_out`), in the problem's units."""
+    return _mean(problem, held_out(problem, result, own, raw_rows).error ** 2)
+
+
+def _mean(problem: KernelProblem, values: FloatArray) -> float:
+    """Over the rows, by weight."""
+    return float(problem.rows.root_weight**2 @ values) / problem.n_weighted
 
 
 def held_out(
