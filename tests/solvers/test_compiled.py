@@ -14,7 +14,7 @@ import sparsebayes
 from sparsebayes.core.scales import ard_candidate
 from sparsebayes.solvers import candidates, compiled, sequential
 from sparsebayes.solvers.candidates import Candidates
-from sparsebayes.solvers.joint import joint_change
+from sparsebayes.solvers.joint import PARTS, joint_change
 from sparsebayes.solvers.loop import Trace
 from sparsebayes.solvers.problem import GaussianProblem, Solution
 from sparsebayes.solvers.sequential import Ascent, Limits, ascend, certificate, empty, search
@@ -119,23 +119,37 @@ def test_same_steps_in_long_searches(n_near, make_problem, both, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_same_steps_where_a_joint_step_is_taken_back(seed, make_problem, both, monkeypatch):
-    """All precisions together after each action: on few rows Newton's step now and then ends lower than it began."""
-    taken_back, settle = [], Candidates.settle
+def test_same_steps_where_a_joint_step_is_taken_in_part(seed, make_problem, both, monkeypatch):
+    """All precisions together after each action: on few rows Newton's step now and then goes too far."""
+    parts, settle = [], Candidates.settle
 
-    def watched(state, tol):
-        n = state.problem.n + 2 * state.problem.c
-        at = state.solution().alpha
-        promised = joint_change(at, state.mean, state.Sigma, n, tol).any()
-        settle(state, tol)
-        taken_back.append(promised and np.array_equal(state.solution().alpha, at))
+    def watched(state, tol, hold_noise):
+        n, at = state.problem.n + 2 * state.problem.c, state.solution().alpha
+        change = joint_change(at, state.mean, state.Sigma, n, 0.0, tol)
+        settle(state, tol, hold_noise)
+        moved = np.log(state.solution().alpha / at)  # the common scale apart, which all have moved by
+        if np.ptp(change) > 0:
+            parts.append(np.polyfit(change, moved, 1)[0])
 
     monkeypatch.setattr(Candidates, "settle", watched)
     monkeypatch.setattr(sequential, "SETTLE", 1)
     monkeypatch.setattr(sequential, "EAGER", 0)
     problem = make_problem(14, 25, seed=seed, noise=1.0)
     _, trace = both(ascend, problem, Solution(np.arange(6), np.ones(6), 0.3), tol=1e-7, max_iter=60)
-    assert 0 < sum(taken_back) < len(taken_back)
+    whole = np.isclose(parts, 1.0)
+    assert whole.any()
+    assert not whole.all()
+    assert set(np.round(parts, 6)) <= {*PARTS, 0.0}
+    assert (np.diff(trace.objective) > -1e-9).all()
+
+
+@pytest.mark.parametrize("rate", [0.0, 20.0])
+def test_same_steps_where_the_noise_is_held(rate, kernel_problem, both):
+    problem = replace(kernel_problem(), rate=rate)
+    found, trace = both(ascend, problem, empty(0.01), tol=1e-6, max_iter=3000, hold_noise=True)
+    assert found.noise == 0.01
+    assert certificate(found.moves(), 0.0) <= 1e-6
+    assert len(trace.infos) > sequential.SETTLE
     assert (np.diff(trace.objective) > -1e-9).all()
 
 

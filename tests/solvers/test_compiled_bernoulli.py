@@ -124,13 +124,27 @@ def start(problem, inference, active, seed=0):
 @pytest.mark.parametrize("free", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_same_search(seed, free, weighted, inference, make_problem, both):
-    result = both(make_problem(seed=seed, flat=free, weighted=weighted), inference)
+    assert both(make_problem(seed=seed, flat=free, weighted=weighted), inference).converged
+
+
+@pytest.fixture
+def from_nothing(monkeypatch):
+    """Searches that do not begin with a crowd, and so take more steps."""
+    monkeypatch.setattr(rvc, "NARROW", 0)
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("from_nothing")
+def test_same_search_from_nothing(seed, inference, make_problem, both):
+    result = both(make_problem(seed=seed, weighted=True), inference)
     assert result.converged
     assert {info.action for info in result.trace.infos} >= {"add", "survey"}
 
 
 @pytest.mark.parametrize("inference", INFERENCES)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.usefixtures("from_nothing")
 def test_same_search_by_small_pools(seed, inference, make_problem, both, monkeypatch):
     monkeypatch.setattr(rvc, "POOL", 8)
     result = both(make_problem(150, seed=seed), inference)
@@ -266,6 +280,7 @@ def test_same_factors_of_columns_far_from_the_origin():
     assert found.S[2] == found.Q[2] == 0
 
 
+@pytest.mark.usefixtures("from_nothing")
 def test_every_step_is_told_while_it_runs(make_problem):
     seen = []
 

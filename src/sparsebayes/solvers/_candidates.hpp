@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -98,32 +99,36 @@ public:
         refresh();
     }
 
-    // Whether σ² and all prior variances can be multiplied by one factor without a word from a prior or a price.
-    bool is_scale_free() const { return flat && problem.price == 0.0; }
-
-    // The best such factor, in closed form: μ stays, Σ grows with it, S and Q shrink.
+    // Multiply σ² and all prior variances by one factor, the best, in closed form: μ stays, Σ grows with it, S and Q
+    // shrink.
     void rescale() {
         double penalty = 0.0;
         for (size_t k = 0; k < active.size(); ++k) penalty += alpha[active[k]] * mean[k] * mean[k];
-        const double best = terms.scaled(penalty), to = std::max(best, constants.noise_floor), factor = to / noise;
+        const double best = (2 * problem.d + residual + noise * penalty) / (2 * problem.c + problem.n);
+        const double to = std::max(best, constants.noise_floor), factor = to / noise;
         objective -= (0.5 * problem.n + problem.c) * (std::log(factor) + best / to - best / noise);
         for (const auto j : active) alpha[j] /= factor;
         for (double &entry : Sigma.at) entry *= factor;
         for (const auto m : near) S[m] /= factor, Q[m] /= factor;
         terms.noise = noise = to;
+        terms.d = problem.d + factor * (terms.d - problem.d);  // a Laplace prior's part goes with 1/α
     }
 
-    // One Newton step of all log α together, with σ² in tow; left undone where it brings less than `tol`. Whether it is
-    // made or not, everything is from scratch afterwards.
-    void settle(double tol) {
+    // One Newton step of all log α together, with σ² in tow or held; left undone where it brings less than `tol`. Whether
+    // it is made or not, everything is from scratch afterwards.
+    void settle(double tol, bool hold_noise) {
         const double before = objective, was = noise;
+        const double n = hold_noise ? std::numeric_limits<double>::infinity() : problem.n + 2 * problem.c;
         const Vector at = alpha_inside();
-        const Vector change = joint_change(at, mean, Sigma, problem.n + 2 * problem.c, tol, bend, lower);
-        if (change.empty()) return refresh();
-        for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k] * std::exp(change[k]);
-        refresh();
-        rescale();
-        if (!(objective < before)) return;
+        const Vector change = joint_change(at, mean, Sigma, n, pull(), tol, bend, lower);
+        for (const double part : PARTS) {
+            if (change.empty()) break;
+            for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k] * std::exp(part * change[k]);
+            noise = was;
+            refresh();
+            if (!hold_noise) rescale();
+            if (!(objective < before)) return;
+        }
         for (size_t k = 0; k < at.size(); ++k) alpha[active[k]] = at[k];
         noise = was;
         refresh();

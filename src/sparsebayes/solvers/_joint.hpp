@@ -1,4 +1,4 @@
-// All precisions at once, as in joint.py: Newton's method for the evidence in log α, with the noise in tow.
+// All precisions at once, as in joint.py: Newton's method for the objective in log α, with the noise in tow or held.
 #pragma once
 
 #include <algorithm>
@@ -12,10 +12,11 @@ namespace sequential {
 
 constexpr double DAMPING[] = {1e-6, 1e-3, 1e-2, 0.1, 1.0};
 constexpr double LONGEST = 2.0;
+constexpr double PARTS[] = {1.0, 0.25, 0.0625};
 
 // Newton's step of log α; empty if it promises less than `tol` nats. `bend` and `lower` are room to work in.
-inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square &Sigma, double n, double tol,
-                           Square &bend, Square &lower) {
+inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square &Sigma, double n, double pull,
+                           double tol, Square &bend, Square &lower) {
     const size_t M = alpha.size();
     const int m = static_cast<int>(M), one = 1;
     Vector pulled(M), slope(M);
@@ -29,8 +30,9 @@ inline Vector joint_change(const Vector &alpha, const Vector &mean, const Square
             const double shared = alpha[i] * alpha[k] * Sigma(i, k) * (Sigma(i, k) + 2 * mean[i] * mean[k]);
             bend(i, k) = -shared - pulled[i] * pulled[k] / n;
         }
-        bend(k, k) += 1 - slope[k];
+        bend(k, k) += 1 - slope[k] + pull / alpha[k];
     }
+    for (size_t k = 0; k < M; ++k) slope[k] += pull / alpha[k];
     for (const double damping : DAMPING) {
         if (M == 0) break;
         lower = bend;

@@ -111,9 +111,6 @@ struct NoiseTerms {
         return (2 * d + residual) / (2 * c + n - gamma_sum);
     }
 
-    // The best σ² where all prior variances move with it: σ² ← (2d + ‖t - Φμ‖² + σ² μᵀAμ) / (2c + N).
-    double scaled(double penalty) const { return (2 * d + residual + noise * penalty) / (2 * c + n); }
-
     // Nats that one Newton step of log σ² would bring.
     double gain() const {
         const double slope = 0.5 * (n - gamma_sum) + c - (0.5 * residual + d) / noise;

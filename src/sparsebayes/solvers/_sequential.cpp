@@ -36,9 +36,8 @@ public:
     }
 
     // Go on under these limits (Limits in sequential.py).
-    void begin(double tol_, bool hold_noise_, std::int64_t max_additions, double fresh_) {
-        tol = tol_, hold_noise = hold_noise_, left = max_additions, fresh = fresh_;
-        rescales = !hold_noise && state.is_scale_free();
+    void begin(double tol_, bool hold_noise_, std::int64_t max_additions, double fresh_, bool joint_) {
+        tol = tol_, hold_noise = hold_noise_, left = max_additions, fresh = fresh_, joint = joint_;
         n_actions = age = 0;
     }
 
@@ -57,9 +56,9 @@ public:
 private:
     Settings settings;
     double tol = 0.0, fresh = 0.0;
-    bool hold_noise = false, rescales = false;
+    bool hold_noise = false, joint = false;
     std::int64_t left = 0, n_actions = 0;
-    std::int64_t age = 0;  // actions since all was computed from scratch, where they rescale
+    std::int64_t age = 0;  // actions since all was computed from scratch, where there are joint steps
 
     Info step() {
         const double before = state.objective;
@@ -71,8 +70,8 @@ private:
             ++n_actions;
         }
         const bool due = n_actions % settings.refresh_every == 0 || best.gain <= tol;
-        if (rescales && best.gain > tol && n_actions > settings.eager)
-            rescale();
+        if (joint && best.gain > tol && (hold_noise || n_actions > settings.eager))
+            go_on();
         else if (hold_noise && due)
             state.refresh();
         else if (!hold_noise && to_gain > tol && (due || n_actions <= settings.eager))
@@ -80,13 +79,13 @@ private:
         return {before, to_gain, state.active.size(), state.posterior.jitter, action};
     }
 
-    void rescale() {
-        state.rescale();
+    void go_on() {
+        if (!hold_noise) state.rescale();
         if (++age == settings.settle_every) settle();
     }
 
     void settle() {
-        state.settle(tol);
+        state.settle(tol, hold_noise);
         age = 0;
     }
 
@@ -259,7 +258,7 @@ NB_MODULE(_sequential, module) {
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "copy"_a, "refresh"_a, "eager"_a, "settle"_a,
             "near"_a, "prefetch"_a, "noise_floor"_a, "jitter_ladder"_a)
-        .def("begin", &Search::begin, "tol"_a, "hold_noise"_a, "max_additions"_a, "fresh"_a)
+        .def("begin", &Search::begin, "tol"_a, "hold_noise"_a, "max_additions"_a, "fresh"_a, "joint"_a)
         .def("steps", &Search::steps, "at_most"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("standing", &standing);
 }

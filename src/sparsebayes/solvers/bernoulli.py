@@ -21,6 +21,8 @@ from sparsebayes.solvers.problem import GaussianProblem
 
 NEWTON_STEPS = 100
 HALVINGS = 40
+ROUNDING = 1e-13
+"""Share of the penalised likelihood that a step may seem to lose: at the mode all steps gain less than that."""
 TINY_PRECISION = 1e-12
 """Site precision below which a saturated row is treated as if it had this one, so that 1/√b stays finite."""
 
@@ -184,17 +186,17 @@ class BernoulliProblem:
             there, new_value = self._halved(rows, alpha, here, goal, value)
             gained = new_value - value
             here, value = there, new_value
-            if gained <= 1e-13 * (1 + abs(value)):
+            if gained <= ROUNDING * (1 + abs(value)):
                 break
         return here
 
     def _halved(self, rows: DenseRows, alpha: FloatArray, here: Mode, goal: Mode, value: float) -> tuple[Mode, float]:
-        """The farthest point on the way to the goal (1, ½, ¼ …) that is no worse than here."""
-        step = 1.0
+        """The farthest point on the way to the goal (1, ½, ¼ …) that is no worse than here, but for rounding."""
+        step, least = 1.0, value - ROUNDING * (1 + abs(value))
         for _ in range(HALVINGS):
             there = Mode(here.w + step * (goal.w - here.w), here.intercept + step * (goal.intercept - here.intercept))
             new_value = self._penalised(rows, there, alpha)
-            if new_value >= value:
+            if new_value >= least:
                 return there, new_value
             step /= 2
         return here, value

@@ -9,10 +9,8 @@ large λ: there are many fixed points, and the one of largest density follows th
 noise that there is. Rows held out say which λ predicts best (docs/rvm.md has the numbers).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from sparsebayes.solvers import ard
 from sparsebayes.solvers.loop import Callback, Settings, Trace
@@ -52,9 +50,8 @@ def solve(
         raise ValueError("a, b must be 0: the Laplace prior takes the place of the Gamma prior on the precisions")
     if not rate > 0:
         raise ValueError(f"rate={rate!r} must be positive; solvers.ard is the limit of rate 0")
-    trace, here = Trace(), _nothing(noise) if start is None else start
-    run = Settings(tol, max_iter, callback)
-    state, converged = ascend(replace(problem, rate=rate), here, trace=trace, hold_noise=noise is not None, **vars(run))
+    problem, here, run = replace(problem, rate=rate), start or _nothing(noise), Settings(tol, max_iter, callback)
+    state, converged = ascend(problem, here, trace=(trace := Trace()), hold_noise=noise is not None, **vars(run))
     noise_gain = state.noise_gain if noise is None else 0.0
     return Result(**vars(ard.describe(state, noise_gain, converged, trace)), rate=rate)
 
@@ -68,31 +65,27 @@ def learn(
     max_iter: int,
     callback: Callback | None = None,
 ) -> Result:
-    """Search with the λ whose model has the least error, on a way up from ARD to the empty model.
-
-    On the way models are found to √tol nats, each from the one before; the best of them is then settled. Where a search
-    is cut short the way ends.
-    """
-    trace, near = Trace(), {"max_iter": max_iter, "callback": callback, "tol": tol**0.5}
+    """The model of least error on a way up from ARD; its trace is that of the way to it."""
+    trace, run = Trace(), Settings(tol, max_iter, callback)
     if noise is None:
-        first, _ = search(problem, _nothing(noise), trace=trace, **near)
+        first, _ = search(problem, _nothing(noise), trace=trace, **vars(run))
     else:
-        first, _ = ascend(problem, _nothing(noise), trace=trace, hold_noise=True, **near)
-    here = first.solution()
-    best, found, least = NO_RATE, here, np.inf
-    rate = HARMLESS * float((here.alpha * here.noise).min(initial=np.inf))
-    while len(here.active):
-        model = solve(problem, rate, noise=noise, start=here, **near)
-        trace.infos.extend(model.trace.infos)
-        here, value = model.solution, error(model)
-        if value < least:
-            best, found, least = rate, here, value
-        if not model.converged:
-            break
-        rate *= STEP
-    result = solve(problem, best, noise=noise, start=found, tol=tol, max_iter=max_iter, callback=callback)
-    result.trace.infos[:0] = trace.infos
-    return result
+        first, _ = ascend(problem, _nothing(noise), trace=trace, hold_noise=True, **vars(run))
+    return min(_way_up(problem, noise, first.solution(), trace, run), key=error)
+
+
+def _way_up(
+    problem: GaussianProblem, noise: float | None, here: Solution, trace: Trace, run: Settings
+) -> Iterator[Result]:
+    """Models under larger and larger λ, each from the one before, up to the empty one or one that is cut short."""
+    rate = HARMLESS * float((here.alpha * here.noise).min()) if len(here.active) else NO_RATE
+    while True:
+        model = solve(problem, rate, noise=noise, start=here, **vars(run))
+        trace = Trace(trace.infos + model.trace.infos)
+        yield replace(model, trace=trace)
+        if not len(model.solution.active) or not model.converged:
+            return
+        here, rate = model.solution, rate * STEP
 
 
 def _nothing(noise: float | None) -> Solution:

@@ -9,7 +9,7 @@ from sparsebayes.core.evidence import Moves, best_moves, log_evidence, log_hyper
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.scales import NoiseRule, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.solvers.joint import joint_change
+from sparsebayes.solvers.joint import PARTS, joint_change
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem, Solution
 
 COPY = 1 - 1e-10
@@ -210,11 +210,12 @@ class Candidates:
         """Multiply σ² and all prior variances by one factor, the best.
 
         That only scales C: μ stays, Σ grows with the factor, S and Q shrink. As a function of σ² the objective is then
-        -(½N + c) log σ² - (2d + tᵀ(t - Φμ))/(2σ²), where tᵀ(t - Φμ) = ‖t - Φμ‖² + σ² μᵀAμ without cancellation.
+        -(½N + c) log σ² - (2d + tᵀ(t - Φμ))/(2σ²), where tᵀ(t - Φμ) = ‖t - Φμ‖² + σ² μᵀAμ without cancellation. A
+        Laplace prior's part, -½ λΣg with g = 1/(ασ²), stays.
         """
         residual, noise, gamma_sum, n, c, d = self.noise_terms
         penalty = float(self.alpha[self.active] @ self.mean**2)
-        best = (2 * d + residual + noise * penalty) / (2 * c + n)
+        best = (2 * self.problem.d + residual + noise * penalty) / (2 * c + n)
         self.noise = max(best, NOISE_FLOOR)
         factor = self.noise / noise
         self.objective -= (0.5 * n + c) * float(np.log(factor) + best / self.noise - best / noise)
@@ -222,23 +223,27 @@ class Candidates:
         self.Sigma *= factor
         self.S /= factor
         self.Q /= factor
+        d = self.problem.d + factor * (d - self.problem.d)  # see `_measure`
         self.noise_terms = (residual, self.noise, gamma_sum, n, c, d)
 
-    def settle(self, tol: float) -> None:
-        """One Newton step of all log α together, with σ² in tow; left undone where it brings less than `tol`.
+    def settle(self, tol: float, hold_noise: bool = False) -> None:
+        """One Newton step of all log α together, with σ² in tow or held; left undone where it brings less than `tol`.
 
-        Whether it is made or not, everything is from scratch afterwards.
+        Where the whole of it goes too far a part of it may do. Whether it is made or not, everything is from scratch
+        afterwards.
         """
         before, at, noise = self.objective, self.alpha[self.active], self.noise
-        change = joint_change(at, self.mean, self.Sigma, self.problem.n + 2 * self.problem.c, tol)
-        self.alpha[self.active] = at * np.exp(change)
-        self.refresh()
-        if not change.any():
-            return
-        self.rescale()
-        if self.objective < before:
-            self.alpha[self.active], self.noise = at, noise
+        n = np.inf if hold_noise else self.problem.n + 2 * self.problem.c
+        change = joint_change(at, self.mean, self.Sigma, n, self.pull, tol)
+        for part in PARTS if change.any() else ():
+            self.alpha[self.active], self.noise = at * np.exp(part * change), noise
             self.refresh()
+            if not hold_noise:
+                self.rescale()
+            if self.objective >= before:
+                return
+        self.alpha[self.active], self.noise = at, noise
+        self.refresh()
 
     def move(self, j: int, alpha: float) -> str:
         """Give basis j the precision α (∞: take it out); says which of the three actions that was."""

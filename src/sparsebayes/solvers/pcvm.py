@@ -22,13 +22,20 @@ from sparsebayes.core.special import log_sigmoid
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.solvers import rvc
 from sparsebayes.solvers.batch import GONE
-from sparsebayes.solvers.bernoulli import HALVINGS, NEWTON_STEPS, BernoulliProblem, Mode, Predictor, predictor
+from sparsebayes.solvers.bernoulli import (
+    HALVINGS,
+    NEWTON_STEPS,
+    ROUNDING,
+    BernoulliProblem,
+    Mode,
+    Predictor,
+    predictor,
+)
 from sparsebayes.solvers.linearised import Model
 from sparsebayes.solvers.loop import Settings, Trace, iterate
 from sparsebayes.solvers.settling import (
     LONGEST,
     NEAR,
-    ROUNDING,
     SETTLING,
     SLOWEST,
     Factors,

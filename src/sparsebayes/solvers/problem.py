@@ -110,8 +110,11 @@ class GaussianProblem:
 
     @cached_property
     def is_scale_free(self) -> bool:
-        """Whether neither a price nor a prior of the precisions minds one factor on σ² and all prior variances."""
-        return self.price == 0 and self.rate == 0 and is_flat(self.a, self.b)
+        """Whether neither a price nor a prior of the precisions minds one factor on σ² and all prior variances.
+
+        A Laplace prior, whose scale is that of the noise, does not.
+        """
+        return bool(self.price == 0) and is_flat(self.a, self.b)
 
     @property
     def batch_start(self) -> tuple[float | None, float]:

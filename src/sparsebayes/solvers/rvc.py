@@ -17,13 +17,15 @@ import numpy as np
 
 from sparsebayes.core.evidence import best_moves
 from sparsebayes.core.scales import ard_candidate, gain, is_flat
+from sparsebayes.core.sites import laplace
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.dense import NARROW, DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers.bernoulli import BernoulliProblem, predictor
 from sparsebayes.solvers.candidates import by_promise
 from sparsebayes.solvers.linearised import Model
 from sparsebayes.solvers.loop import Info, Settings, Trace, iterate
+from sparsebayes.solvers.sequential import beginning, empty, go, way_from
 from sparsebayes.solvers.settling import Factors, Settled, Settler, View, settler
 from sparsebayes.solvers.slr import Result, first_carry
 
@@ -31,9 +33,12 @@ POOL = 128
 """Candidates that are looked at between two passes over all of them."""
 ENOUGH = 0.3
 """The pool is used up when none in it promises this share of what the best promised when it was filled."""
+CROWD_NOISE = 0.03
+"""Noise, as a share of the labels' variance, of the regression on them that says with which columns to begin."""
 LOOSE = 0.03
 """While more nats than this are to be gained, models are settled to that (also in γ log α) and passes are quick."""
 
+NO_COLUMNS = np.empty(0, dtype=np.intp)
 NOTHING = Factors(np.empty(0), np.empty(0), np.empty(0, dtype=bool))
 """What was seen of candidates before the first pass."""
 
@@ -169,15 +174,35 @@ def _info(settled: Settled, change: float, action: str) -> Info:
     return Info(settled.model.evidence, change, len(settled.model.active), settled.view.jitter, action)
 
 
+def crowd(problem: BernoulliProblem) -> IntArray:
+    """Columns to begin with, too many of them: those that are not worth it leave when the model is settled.
+
+    As in regression (`sequential.from_nothing`), columns that pay together come in together: the labels are regressed
+    on the columns, under the view of the model without weights, with far too little noise. Of wide dictionaries that
+    would take longer than the whole search.
+    """
+    rows = problem.rows
+    if not isinstance(rows, DenseRows) or rows.n_columns > NARROW:
+        return NO_COLUMNS
+    sites = laplace(problem.t, np.full(len(problem.t), problem.base_mode(0).intercept), problem.weight)
+    view = problem.gaussian_view(sites)
+    way = way_from(view, empty(CROWD_NOISE))
+    go(way, beginning(view), trace=Trace(), max_iter=rows.n_columns, callback=None)
+    return way.end().solution().active
+
+
 def solve(problem: BernoulliProblem, inference: str, settings: Settings, near: Result | None = None) -> Result:
-    """Search from the model without weights, or from where another solver has come near."""
+    """Search from a crowd of columns, each with as much to say as the other, or from where another solver has ended."""
     search = Search(problem, settings.tol)
-    none = np.empty(0, dtype=np.intp)
-    active, alpha = (none, np.empty(0)) if near is None else (near.active, near.alpha)
+    if near is None:
+        active = crowd(problem)
+        alpha = problem.rows.keep(active).column_square(problem.weight) / problem.weight.sum()
+    else:
+        active, alpha = near.active, near.alpha
     w_step, carry = first_carry(problem, inference, len(active))
-    first = search.settle(Model(active, alpha, carry), search.settler.formed(active), settings.tol)
+    first = search.settle(Model(active, alpha, carry), search.settler.formed(active), LOOSE)
     never = replace(first.model, evidence=-np.inf)
-    start = State(first, first._replace(model=never), NOTHING, Pool(none, problem.rows, np.inf))
+    start = State(first, first._replace(model=never), NOTHING, Pool(NO_COLUMNS, problem.rows, np.inf))
     trace = Trace() if near is None else Trace(near.trace.infos.copy())
     state, converged = iterate(search.surveyed(start)[0], search.step, trace=trace, **vars(settings))
     model, rows = state.now.model, problem.rows.keep(state.now.model.active)

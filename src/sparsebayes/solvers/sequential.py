@@ -48,6 +48,10 @@ class Limits:
     fresh: float = 0.0
     """What enters must have at least this share of its length outside the model."""
 
+    def joint(self, problem: GaussianProblem) -> bool:
+        """Whether all precisions also move together, now and then; a way with few additions is too short for that."""
+        return problem.is_scale_free and (not self.hold_noise or self.max_additions == ANY)
+
 
 def ascend(
     problem: GaussianProblem,
@@ -76,9 +80,7 @@ def from_nothing(
     line. Too many come in this way, but those that are not worth it leave again when the noise is released. What enters
     must differ from what is in by as much as one row can say; below that rounding would choose among neighbours.
     """
-    room = min(BEGIN_ADDITIONS, int(problem.n / 4))
-    low = Limits(BEGIN_GAIN, hold_noise=True, max_additions=room, fresh=1 / problem.n)
-    ascent = way_from(problem, empty(BEGIN_NOISE))
+    low, ascent = beginning(problem), way_from(problem, empty(BEGIN_NOISE))
     for limits in (low, Limits(tol)):
         arrived = go(ascent, limits, trace=trace, max_iter=max_iter, callback=callback)
         if not arrived:
@@ -87,6 +89,12 @@ def from_nothing(
     if limits is low:  # cut short
         state.update_noise()
     return state, arrived
+
+
+def beginning(problem: GaussianProblem) -> Limits:
+    """How far the noise is held low."""
+    room = min(BEGIN_ADDITIONS, int(problem.n / 4))
+    return Limits(BEGIN_GAIN, hold_noise=True, max_additions=room, fresh=1 / problem.n)
 
 
 def go(
@@ -103,8 +111,8 @@ def go(
 class Ascent:
     """The way up from a start: one step is one action, or a re-estimation of the noise, or both.
 
-    With a flat prior and no price (`Candidates.rescale`) σ² follows every action at once, and joint steps replace most
-    of the small re-estimates by which neighbouring columns come to share their work.
+    Without a price or a Gamma prior (`Candidates.rescale`) σ² follows every action at once, unless it is held, and
+    joint steps replace most of the small re-estimates by which neighbouring columns come to share their work.
     """
 
     def __init__(self, problem: GaussianProblem, start: Solution) -> None:
@@ -114,12 +122,12 @@ class Ascent:
     def begin(self, limits: Limits, ahead: int) -> None:
         """Go on under these limits; `ahead` is for the compiled form."""
         self.tol, self.hold_noise, self.fresh = limits.tol, limits.hold_noise, limits.fresh
-        self.rescales = not limits.hold_noise and self.state.problem.is_scale_free
         self.left = limits.max_additions
         """Additions that are still allowed."""
+        self.joint = limits.joint(self.state.problem)
         self.n_actions = 0
         self.age = 0
-        """Actions since all was computed from scratch, where they rescale."""
+        """Actions since all was computed from scratch, where there are joint steps."""
 
     def step(self) -> Info:
         """The best action, if any gains more than `tol`, and what is due after it."""
@@ -133,8 +141,8 @@ class Ascent:
             self.left -= action == "add"
             self.n_actions += 1
         due = self.n_actions % REFRESH == 0 or top <= tol
-        if self.rescales and top > tol and self.n_actions > EAGER:
-            self._rescale()
+        if self.joint and top > tol and (self.hold_noise or self.n_actions > EAGER):
+            self._go_on()
         elif self.hold_noise and due:
             state.refresh()
         elif not self.hold_noise and to_gain > tol and (due or self.n_actions <= EAGER):
@@ -163,14 +171,15 @@ class Ascent:
         best = int(np.argmax(brings))
         return best, float(brings[best]), float(moves.alpha[best])
 
-    def _rescale(self) -> None:
-        self.state.rescale()
+    def _go_on(self) -> None:
+        if not self.hold_noise:
+            self.state.rescale()
         self.age += 1
         if self.age == SETTLE:
             self._settle()
 
     def _settle(self) -> None:
-        self.state.settle(self.tol)
+        self.state.settle(self.tol, self.hold_noise)
         self.age = 0
 
     def end(self) -> Candidates:
@@ -202,7 +211,8 @@ class CompiledAscent:
 
     def begin(self, limits: Limits, ahead: int) -> None:
         """As above; up to so many steps may be made before they are asked for."""
-        self.search.begin(limits.tol, limits.hold_noise, limits.max_additions, limits.fresh)
+        joint = limits.joint(self.problem)
+        self.search.begin(limits.tol, limits.hold_noise, limits.max_additions, limits.fresh, joint)
         self.ahead = ahead
         self.made: deque[Info] = deque()
 

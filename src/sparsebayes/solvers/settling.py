@@ -18,7 +18,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.solvers import compiled
-from sparsebayes.solvers.bernoulli import HALVINGS, BernoulliProblem, Contact, Mode
+from sparsebayes.solvers.bernoulli import HALVINGS, ROUNDING, BernoulliProblem, Contact, Mode
 from sparsebayes.solvers.candidates import COPY
 from sparsebayes.solvers.linearised import Carry, Model
 
@@ -35,8 +35,6 @@ NEAR = 0.1
 """Nats by which the evidence may still move when a basis is judged; far from the mode the view misjudges."""
 LONGEST_LEAP = 30.0
 """Longest leap of the contact points, in steps."""
-ROUNDING = 1e-13
-"""Share of the penalised likelihood that a step may seem to lose: at the mode all steps gain less than that."""
 LEAST_CURVATURE = 1e-3
 """Curvature in log α that Newton's method at least assumes, in units of γ²."""
 LEAST_GAMMA = 0.1
