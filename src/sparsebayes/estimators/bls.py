@@ -100,7 +100,7 @@ class BLSRegressor(WeightedRegressor):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-10, 10, size=(100, 1))
     >>> y = np.sinc(X[:, 0] / np.pi) + 0.3 * rng.standard_normal(100)
-    >>> len(BLSRegressor(gamma=0.1).fit(X, y).relevance_vectors_) < 6
+    >>> len(BLSRegressor(gamma=0.2).fit(X, y).relevance_vectors_) < 10
     True
     """
 
