@@ -210,5 +210,15 @@ def test_wrong_arguments_are_named(make_problem):
         solve(make_problem(40, 8), -1.0, **RUN)
     with pytest.raises(ValueError, match="a, b must be 0"):
         solve(make_problem(40, 8, a=0.1), 1.0, **RUN)
-    problem = make_problem(40, 8)
-    assert not learn(problem, left_out(problem), max_iter=2, tol=1e-9).converged
+
+
+def test_the_way_ends_where_a_search_is_cut_short(make_problem):
+    judged = []
+
+    def error(model):
+        judged.append(model)
+        return 1.0
+
+    found = learn(make_problem(40, 8), error, max_iter=2, tol=1e-9)
+    assert not found.converged
+    assert [model is found for model in judged] == [True]
