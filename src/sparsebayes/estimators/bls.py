@@ -62,8 +62,8 @@ class BLSRegressor(WeightedRegressor):
         at a time, are predicted best.
     noise_variance : "fixed", "learn" or float, default="fixed"
         Variance of the noise that the search assumes: a hundredth of the variance of y; found with the model; or known.
-        Found with the model it comes out much as in `RVMRegressor`, and so does the model. What the rows vary beyond
-        the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
+        Where it is found with the model that is much like `RVMRegressor`'s, mostly with a few vectors fewer. What the
+        rows vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
     feature_weights : bool, default=False
         Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
         `gamma` does not matter.
