@@ -114,8 +114,8 @@ public:
         terms.d = problem.d + factor * (terms.d - problem.d);  // a Laplace prior's part goes with 1/α
     }
 
-    // One Newton step of all log α together, with σ² in tow or held; left undone where it brings less than `tol`. Whether
-    // it is made or not, everything is from scratch afterwards.
+    // One Newton step of all log α together, with σ² in tow or held, or a part of it; left undone where it brings less
+    // than `tol`. Whether it is made or not, everything is from scratch afterwards.
     void settle(double tol, bool hold_noise) {
         const double before = objective, was = noise;
         const double n = hold_noise ? std::numeric_limits<double>::infinity() : problem.n + 2 * problem.c;

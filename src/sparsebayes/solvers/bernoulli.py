@@ -183,23 +183,13 @@ class BernoulliProblem:
         for _ in range(NEWTON_STEPS):
             found = predictor(rows, self.sites(rows, here), alpha, self.flat_intercept)
             goal = Mode(found.posterior.mean, found.intercept(rows.mean) if self.flat_intercept else 0.0)
-            there, new_value = self._halved(rows, alpha, here, goal, value)
-            gained = new_value - value
-            here, value = there, new_value
-            if gained <= ROUNDING * (1 + abs(value)):
+            tried = ((there, self._penalised(rows, there, alpha)) for there in here.towards(goal))
+            nothing = ROUNDING * (1 + abs(value))  # at the mode the last and best step may seem to lose so much
+            there, reached = next((pair for pair in tried if pair[1] >= value - nothing), (here, value))
+            gained, here, value = reached - value, there, reached
+            if gained <= nothing:
                 break
         return here
-
-    def _halved(self, rows: DenseRows, alpha: FloatArray, here: Mode, goal: Mode, value: float) -> tuple[Mode, float]:
-        """The farthest point on the way to the goal (1, ½, ¼ …) that is no worse than here, but for rounding."""
-        step, least = 1.0, value - ROUNDING * (1 + abs(value))
-        for _ in range(HALVINGS):
-            there = Mode(here.w + step * (goal.w - here.w), here.intercept + step * (goal.intercept - here.intercept))
-            new_value = self._penalised(rows, there, alpha)
-            if new_value >= least:
-                return there, new_value
-            step /= 2
-        return here, value
 
     def _penalised(self, rows: DenseRows, mode: Mode, alpha: FloatArray) -> float:
         fit = self.weight @ bernoulli_log_likelihood(self.t, mode.eta(rows))

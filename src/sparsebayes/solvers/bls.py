@@ -50,8 +50,9 @@ def solve(
         raise ValueError("a, b must be 0: the Laplace prior takes the place of the Gamma prior on the precisions")
     if not rate > 0:
         raise ValueError(f"rate={rate!r} must be positive; solvers.ard is the limit of rate 0")
-    problem, here, run = replace(problem, rate=rate), start or _nothing(noise), Settings(tol, max_iter, callback)
-    state, converged = ascend(problem, here, trace=(trace := Trace()), hold_noise=noise is not None, **vars(run))
+    problem, here, trace = replace(problem, rate=rate), start or _nothing(noise), Trace()
+    run = Settings(tol, max_iter, callback)
+    state, converged = ascend(problem, here, trace=trace, hold_noise=noise is not None, **vars(run))
     noise_gain = state.noise_gain if noise is None else 0.0
     return Result(**vars(ard.describe(state, noise_gain, converged, trace)), rate=rate)
 

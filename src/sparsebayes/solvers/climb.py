@@ -18,7 +18,7 @@ from sparsebayes.core.scales import TINY
 from sparsebayes.core.sites import bernoulli_log_likelihood
 from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray
-from sparsebayes.solvers.bernoulli import HALVINGS, NEWTON_STEPS, BernoulliProblem
+from sparsebayes.solvers.bernoulli import HALVINGS, NEWTON_STEPS, ROUNDING, BernoulliProblem
 from sparsebayes.solvers.problem import NOISE_FLOOR, GaussianProblem
 
 FARTHEST = 15.0
@@ -175,8 +175,9 @@ def _mode(
         step *= min(1.0, SATURATED / max(float(np.abs(Phi @ step).max()), TINY))
         ways = (w + 0.5**power * step for power in range(HALVINGS))
         tried = ((penalised(there), there) for there in ways)
-        better, there = next((pair for pair in tried if pair[0] >= value), (value, w))
+        nothing = ROUNDING * (1 + abs(value))
+        better, there = next((pair for pair in tried if pair[0] >= value - nothing), (value, w))
         gained, value, w = better - value, better, there
-        if gained <= 1e-13 * (1 + abs(value)):
+        if gained <= nothing:
             break
     return value, w

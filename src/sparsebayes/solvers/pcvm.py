@@ -303,11 +303,11 @@ class Search(rvc.Search):
 
 def solve(problem: BernoulliProblem, truncation: Truncation, settings: Settings) -> Result:
     """Search from the model without weights, on label-signed columns."""
-    search, none = Search(problem, settings.tol, truncation), np.empty(0, dtype=np.intp)
-    model = Model(none, np.empty(0), problem.base_mode(0))
+    search = Search(problem, settings.tol, truncation)
+    model = Model(rvc.NO_COLUMNS, np.empty(0), problem.base_mode(0))
     first = search.settle(model, search.settler.formed(model.active), settings.tol)
     never = replace(first.model, evidence=-np.inf)
-    begun = rvc.State(first, first._replace(model=never), rvc.NOTHING, rvc.Pool(none, problem.rows, np.inf))
+    begun = rvc.State(first, first._replace(model=never), rvc.NOTHING, rvc.Pool(rvc.NO_COLUMNS, problem.rows, np.inf))
     trace = Trace()
     state, converged = iterate(search.surveyed(begun)[0], search.step, trace=trace, **vars(settings))
     worth, gap = search.certificate(state)

@@ -4,7 +4,8 @@ As in solvers/linearised.py one basis is added at a time through a local Gaussia
 evidence has really risen. But a dictionary of kernel columns is as wide as it is long, has no price, and neighbouring
 columns can stand in for each other. So passes over all candidates are few, each is one product with the design, and
 between two of them only a pool of the most promising is looked at; after each addition precisions and view converge
-together in the small space of the kept weights, where a basis that the view finds worthless leaves.
+together in the small space of the kept weights, where a basis that the view finds worthless leaves. Where that costs
+little the search begins with a crowd of columns instead of none.
 
 The fixed point is Tipping's, α(μ² + Σ_mm) = 1 under the view. With Laplace's approximation that is not quite a maximum,
 because the view moves with α: evidence may fall a little when a model is settled exactly (the "survey" of a trace).
@@ -17,7 +18,6 @@ import numpy as np
 
 from sparsebayes.core.evidence import best_moves
 from sparsebayes.core.scales import ard_candidate, gain, is_flat
-from sparsebayes.core.sites import laplace
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import NARROW, DenseRows
 from sparsebayes.data.lowrank import LowRankRows
@@ -184,8 +184,7 @@ def crowd(problem: BernoulliProblem) -> IntArray:
     rows = problem.rows
     if not isinstance(rows, DenseRows) or rows.n_columns > NARROW:
         return NO_COLUMNS
-    sites = laplace(problem.t, np.full(len(problem.t), problem.base_mode(0).intercept), problem.weight)
-    view = problem.gaussian_view(sites)
+    view = problem.gaussian_view(problem.sites(rows.keep(NO_COLUMNS), problem.base_mode(0)))
     way = way_from(view, empty(CROWD_NOISE))
     go(way, beginning(view), trace=Trace(), max_iter=rows.n_columns, callback=None)
     return way.end().solution().active

@@ -26,7 +26,7 @@ EAGER = 10
 REFRESH = 5
 """Afterwards the noise is re-estimated, and all is recomputed from scratch, every so many actions."""
 SETTLE = 15
-"""Where σ² moves with every action: all precisions move together, and all is recomputed, every so many actions."""
+"""Where there are joint steps: all precisions move together, and all is recomputed, every so many actions."""
 BEGIN_GAIN = 0.5
 """A search from nothing, where nothing is priced, holds the noise low until no action gains more nats than this,"""
 BEGIN_ADDITIONS = 128
