@@ -63,7 +63,9 @@ class BLSRegressor(WeightedRegressor):
     noise_variance : "fixed", "learn" or float, default="fixed"
         Variance of the noise that the search assumes: a hundredth of the variance of y; found with the model; or known.
         Where it is found with the model that is much like `RVMRegressor`'s, mostly with a few vectors fewer. What the
-        rows vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions.
+        rows vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions;
+        `covariance_` and `log_evidence_` are those of the noise that is assumed. Who asks for intervals of the weights
+        had better learn it.
     feature_weights : bool, default=False
         Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
         `gamma` does not matter.
