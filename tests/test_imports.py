@@ -10,7 +10,7 @@ import pytest
 import sparsebayes
 
 SOURCE = Path(sparsebayes.__file__).parent
-ROOMS = ("core", "data", "solvers", "estimators", "inspection", "app")
+ROOMS = ("core", "data", "engine", "estimators", "inspection", "app")
 """From the inside out: a room may import itself and those to its left."""
 FILES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
 
@@ -39,7 +39,7 @@ def rooms_reached(path: Path) -> set[str]:
 
 def test_every_folder_is_a_known_room():
     assert {room_of(path) for path in FILES} <= set(ROOMS)
-    assert {"core", "data", "solvers", "estimators"} <= {room_of(path) for path in FILES}
+    assert {"core", "data", "engine", "estimators"} <= {room_of(path) for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
@@ -50,20 +50,20 @@ def test_a_room_imports_only_itself_and_rooms_further_in(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_the_package_itself_is_imported_only_from_outside(path):
-    """`from sparsebayes import …` inside core, data, solvers or estimators would be a circle."""
-    if room_of(path) in ("core", "data", "solvers", "estimators"):
+    """`from sparsebayes import …` inside core, data, engine or estimators would be a circle."""
+    if room_of(path) in ("core", "data", "engine", "estimators"):
         assert all(name.split(".")[1] in ROOMS for name in imports(path) if name.startswith("sparsebayes."))
         assert "sparsebayes" not in imports(path)
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room_of(path) in ("core", "data", "solvers")], ids=str)
+@pytest.mark.parametrize("path", [path for path in FILES if room_of(path) in ("core", "data", "engine")], ids=str)
 def test_inner_rooms_do_not_know_scikit_learn(path):
     assert "sklearn" not in {name.split(".")[0] for name in imports(path)}
 
 
 def test_some_file_really_was_read():
     reached = set().union(*(rooms_reached(path) for path in FILES))
-    assert {"core", "data", "solvers"} <= reached
+    assert {"core", "data", "engine"} <= reached
     assert any("sklearn" in {name.split(".")[0] for name in imports(path)} for path in FILES)
 
 

@@ -11,11 +11,11 @@ from sparsebayes.core.kernels import KERNELS, laplacian, polynomial, rbf, sigmoi
 from sparsebayes.data import lowrank
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank, pivoted_cholesky
-from sparsebayes.solvers.ard import solve
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.linearised import Model, Search
-from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.problem import GaussianProblem, Solution
+from sparsebayes.engine.ard import solve
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.linearised import Model, Search
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.problem import GaussianProblem, Solution
 
 SMOOTH = {
     "rbf": partial(rbf, gamma=0.3),

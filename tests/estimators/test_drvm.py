@@ -11,7 +11,7 @@ from sklearn.datasets import make_friedman1
 
 from sparsebayes import BLSRegressor, DRVMRegressor, RVMRegressor
 from sparsebayes.estimators._feature_weights import Inputs, _starts
-from sparsebayes.solvers.feature_weights import STARTS
+from sparsebayes.engine.feature_weights import STARTS
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""

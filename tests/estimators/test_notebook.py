@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sparsebayes import ARDRegressor, RVMClassifier, SparseLogisticRegression
 from sparsebayes.estimators._kept import kept
 from sparsebayes.estimators._notebook import kept_html, short
-from sparsebayes.solvers.problem import GaussianProblem
+from sparsebayes.engine.problem import GaussianProblem
 
 EVIL = "<script>alert('x')</script>"
 

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sparsebayes import PCVMClassifier, RVMClassifier
 from sparsebayes.core.kernels import rbf
-from sparsebayes.solvers.width import choice_price
+from sparsebayes.engine.width import choice_price
 
 TRUNCATIONS = ("exact", "smooth")
 

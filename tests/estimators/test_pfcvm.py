@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sparsebayes import PCVMClassifier, PFCVMClassifier
 from sparsebayes.core.evidence import worth_at
 from sparsebayes.estimators.pfcvm import FEW_ROWS_ALPHA
-from sparsebayes.solvers.feature_weights import feature_price
+from sparsebayes.engine.feature_weights import feature_price
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""

@@ -17,8 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from sparsebayes import RVMClassifier, SparseLogisticRegression
 from sparsebayes.core.kernels import rbf
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.solvers import rvc
-from sparsebayes.solvers.width import choice_price
+from sparsebayes.engine import rvc
+from sparsebayes.engine.width import choice_price
 
 SOLVERS = ("sequential", "fixed-point")
 BIAS = {"intercept_prior": "ard"}

@@ -28,7 +28,7 @@ def _defined_in(module: ModuleType) -> Iterator[tuple[str, Any]]:
 
 PROTOCOL = 2
 """Of skops 0.13: the first in which every entry is what it calls itself. Entries of older ones are read otherwise."""
-ROOMS = ("core", "data", "solvers", "estimators")
+ROOMS = ("core", "data", "engine", "estimators")
 """Where the types of fitted models live."""
 KEYS = ("builtins.str", "builtins.int", "builtins.float", "numpy.str", "numpy.int", "numpy.uint", "numpy.float")
 """Beginnings of the types of keys that come back as they were. skops stores keys as text, and bool("False") is true."""

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, looked_at
-from sparsebayes.solvers.loop import Callback, Info, warn_not_converged
+from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from sparsebayes.solvers.loop import Info
+from sparsebayes.engine.loop import Info
 
 try:
     from sklearn.callback import CallbackSupportMixin

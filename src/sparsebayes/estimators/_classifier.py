@@ -18,8 +18,8 @@ from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
 from sparsebayes.estimators._notebook import NotebookMixin
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.slr import Result
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.slr import Result
 
 
 def classifier_fit(problem: BernoulliProblem, result: Result, n_features: int) -> LinearFit:

@@ -15,8 +15,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
-from sparsebayes.solvers.drvm import RegressionBlock
-from sparsebayes.solvers.feature_weights import (
+from sparsebayes.engine.drvm import RegressionBlock
+from sparsebayes.engine.feature_weights import (
     Beginning,
     Weighed,
     Weigher,
@@ -26,9 +26,9 @@ from sparsebayes.solvers.feature_weights import (
     random_weights,
     weights_alone,
 )
-from sparsebayes.solvers.loop import Settings, Trace
-from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.width import Fit
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.problem import Solution
+from sparsebayes.engine.width import Fit
 
 Model = TypeVar("Model")
 

@@ -7,8 +7,8 @@ import numpy as np
 from sparsebayes.core.multinomial import averaged_probabilities, softmax_probabilities
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.softmax import SoftmaxFit
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.softmax import SoftmaxFit
 
 
 @dataclass(frozen=True)

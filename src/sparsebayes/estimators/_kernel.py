@@ -18,8 +18,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.solvers.climb import Evidence
-from sparsebayes.solvers.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
+from sparsebayes.engine.climb import Evidence
+from sparsebayes.engine.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 

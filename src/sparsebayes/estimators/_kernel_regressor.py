@@ -25,11 +25,11 @@ from sparsebayes.estimators._kernel import (
 )
 from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.solvers.climb import gaussian_evidence
-from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.rvm import Found, KernelProblem, maximum
-from sparsebayes.solvers.width import Fit
+from sparsebayes.engine.climb import gaussian_evidence
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Solution
+from sparsebayes.engine.rvm import Found, KernelProblem, maximum
+from sparsebayes.engine.width import Fit
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.solvers.ard import Result
-from sparsebayes.solvers.problem import GaussianProblem, Solution
+from sparsebayes.engine.ard import Result
+from sparsebayes.engine.problem import GaussianProblem, Solution
 
 
 @dataclass(frozen=True)

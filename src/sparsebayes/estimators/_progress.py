@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
-from sparsebayes.solvers.loop import Info
+from sparsebayes.engine.loop import Info
 
 T = TypeVar("T")
 

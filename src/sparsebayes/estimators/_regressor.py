@@ -14,7 +14,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.estimators._base import checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._notebook import NotebookMixin
-from sparsebayes.solvers.problem import NOISE_FLOOR
+from sparsebayes.engine.problem import NOISE_FLOOR
 
 
 class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):

@@ -16,11 +16,11 @@ from sparsebayes.estimators._feature_weights import (
 )
 from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
-from sparsebayes.solvers.alternation import Alternation
-from sparsebayes.solvers.drvm import RegressionBlock, feature_relevance, start_on
-from sparsebayes.solvers.feature_weights import LEAST
-from sparsebayes.solvers.loop import Trace
-from sparsebayes.solvers.problem import Solution
+from sparsebayes.engine.alternation import Alternation
+from sparsebayes.engine.drvm import RegressionBlock, feature_relevance, start_on
+from sparsebayes.engine.feature_weights import LEAST
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.problem import Solution
 
 
 class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):

@@ -15,8 +15,8 @@ from sparsebayes.estimators._base import SupportMixin, counted, progress, thread
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.solvers.ard import SOLVERS, solve
-from sparsebayes.solvers.problem import GaussianProblem
+from sparsebayes.engine.ard import SOLVERS, solve
+from sparsebayes.engine.problem import GaussianProblem
 
 
 class ARDRegressor(SupportMixin, GaussianRegressor):

@@ -14,10 +14,10 @@ from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import Target
 from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-from sparsebayes.solvers import bls
-from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.problem import BEGIN_NOISE, Solution
-from sparsebayes.solvers.rvm import Found, KernelProblem, excess_variance, squared_error
+from sparsebayes.engine import bls
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import BEGIN_NOISE, Solution
+from sparsebayes.engine.rvm import Found, KernelProblem, excess_variance, squared_error
 
 
 def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:

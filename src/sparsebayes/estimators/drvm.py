@@ -12,8 +12,8 @@ from sparsebayes.estimators._kernel import Dictionary
 from sparsebayes.estimators._kernel_regressor import Target
 from sparsebayes.estimators._weighted_regressor import WeightedRegressor
 from sparsebayes.estimators.bls import found_by_bls, own_scale
-from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.rvm import Found, KernelProblem, solve
+from sparsebayes.engine.problem import Solution
+from sparsebayes.engine.rvm import Found, KernelProblem, solve
 
 
 class DRVMRegressor(WeightedRegressor):

@@ -16,10 +16,10 @@ from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.solvers import slr
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import Settings, Trace
-from sparsebayes.solvers.softmax import SoftmaxProblem, solve
+from sparsebayes.engine import slr
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.softmax import SoftmaxProblem, solve
 
 INFERENCES = {
     "ard": ("laplace", "variational", "reweighted-l1"),

@@ -24,10 +24,10 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
-from sparsebayes.solvers import pcvm
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.loop import Settings
-from sparsebayes.solvers.width import Fit
+from sparsebayes.engine import pcvm
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.width import Fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""

@@ -27,12 +27,12 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
-from sparsebayes.solvers import rvc, slr, softmax
-from sparsebayes.solvers.ard import FIND_STEPS
-from sparsebayes.solvers.bernoulli import BernoulliProblem
-from sparsebayes.solvers.climb import laplace_evidence
-from sparsebayes.solvers.loop import Settings, Trace
-from sparsebayes.solvers.width import Fit
+from sparsebayes.engine import rvc, slr, softmax
+from sparsebayes.engine.ard import FIND_STEPS
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.climb import laplace_evidence
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.width import Fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""

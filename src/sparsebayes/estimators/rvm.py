@@ -7,8 +7,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
-from sparsebayes.solvers.problem import Solution
-from sparsebayes.solvers.rvm import Found, KernelProblem, solve
+from sparsebayes.engine.problem import Solution
+from sparsebayes.engine.rvm import Found, KernelProblem, solve
 
 
 class RVMRegressor(KernelRegressor):

@@ -16,9 +16,9 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.solvers import incremental, slr
-from sparsebayes.solvers.bernoulli import VariationalProblem
-from sparsebayes.solvers.loop import Settings
+from sparsebayes.engine import incremental, slr
+from sparsebayes.engine.bernoulli import VariationalProblem
+from sparsebayes.engine.loop import Settings
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""

@@ -1,0 +1,132 @@
+"""Rows held out in closed form, against models that are really fitted without them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+
+from sparsebayes.core.kernels import rbf
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.rvm import KernelProblem, held_out, maximum, solve
+
+SETTINGS = Settings(1e-6, 10_000)
+
+
+def problem_of(K, y, weight=None, flat=True):
+    weight = np.ones(len(y)) if weight is None else weight
+    rows = DenseRows.of(K).standardised(weight, centre=flat)
+    t = np.sqrt(weight) * (y - weight @ y / weight.sum() if flat else y)
+    none = np.zeros(K.shape[1])
+    return KernelProblem(rows, t, float(weight.sum()), flat, 0.0, 0.0, none, 0.0, 0.0)
+
+
+@pytest.fixture
+def sinc(rng):
+    x = rng.uniform(-10, 10, size=(40, 1))
+    return rbf(x, x, gamma=0.5), np.sinc(x[:, 0] / np.pi) + 0.1 * rng.standard_normal(40)
+
+
+def posterior(Phi, t, alpha, noise, flat):
+    """Mean and covariance of the weights by the textbook, with a column of ones of precision zero (last) if flat."""
+    if flat:
+        Phi, alpha = np.column_stack([Phi, np.ones(len(Phi))]), np.append(alpha, 0.0)
+    Sigma = np.linalg.inv(np.diag(alpha) + Phi.T @ Phi / noise)
+    return Sigma @ Phi.T @ t / noise, Sigma
+
+
+def predicted(Phi, t, alpha, noise, flat, phi):
+    mean, Sigma = posterior(Phi, t, alpha, noise, flat)
+    phi = np.append(phi, 1.0) if flat else phi
+    return phi @ mean, phi @ Sigma @ phi + noise
+
+
+def best_rival(Phi, t, alpha, noise, flat, rivals):
+    """The candidate of largest evidence beside the model and its precision, each by a dense matrix C."""
+    C = noise * np.eye(len(t)) + (Phi / alpha) @ Phi.T
+    if flat:
+        C += 1e8 * np.ones_like(C)  # a prior so broad that it is flat
+    gains, alphas = [], []
+    for column in rivals.T:
+        s, q = column @ np.linalg.solve(C, column), column @ np.linalg.solve(C, t)
+        better = q**2 > s > 1e-8
+        gains.append(0.5 * (q**2 / s - 1 - np.log(q**2 / s)) if better else 0.0)
+        alphas.append(s**2 / (q**2 - s) if better else np.inf)
+    best = int(np.argmax(gains))
+    return best, alphas[best]
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_a_row_held_out_is_predicted_as_by_a_model_without_it(sinc, centred):
+    K, y = sinc
+    problem = problem_of(K, y, flat=centred)
+    result = maximum(problem, "sequential", SETTINGS)
+    model = result.solution
+    own = np.arange(40)
+    found = held_out(problem, result, own, lambda which: K[which])
+    Phi = problem.rows.columns(slice(None))
+    kept = list(model.active)
+    assert 3 < len(kept) < 20
+    for i in range(40):
+        rest = np.arange(40) != i
+        columns, alpha = np.array(kept), model.alpha
+        if i in kept:
+            columns, alpha = np.delete(columns, kept.index(i)), np.delete(alpha, kept.index(i))
+            outside = np.setdiff1d(np.arange(40), kept)
+            rivals = Phi[np.ix_(rest, outside)]
+            new, precision = best_rival(
+                Phi[np.ix_(rest, columns)], problem.t[rest], alpha, model.noise, centred, rivals
+            )
+            if np.isfinite(precision):
+                columns, alpha = np.append(columns, outside[new]), np.append(alpha, precision)
+        mean, variance = predicted(
+            Phi[np.ix_(rest, columns)], problem.t[rest], alpha, model.noise, centred, Phi[i, columns]
+        )
+        # The broad prior of the check is flat to 1e-8 of its own size.
+        assert_allclose(found.error[i], problem.t[i] - mean, rtol=1e-4, atol=1e-6)
+        assert_allclose(found.variance[i], variance, rtol=1e-5)
+
+
+def test_integer_weights_are_repeated_rows(rng):
+    x = rng.uniform(-10, 10, size=(40, 1))
+    K, y = rbf(x, x, gamma=5.0), np.sinc(x[:, 0] / np.pi) + 0.1 * rng.standard_normal(40)
+    weight = rng.integers(1, 4, size=40).astype(float)
+    again = np.repeat(np.arange(40), weight.astype(int))
+    own = np.where(weight > 1, -1, np.arange(40))
+    weighted = solve(problem_of(K, y, weight), "sequential", SETTINGS, own, lambda which: K[which])
+    repeated = solve(problem_of(K[again], y[again]), "sequential", SETTINGS, own[again], lambda which: K[again][which])
+    assert_allclose(weighted.result.log_evidence, repeated.result.log_evidence, rtol=1e-9)
+    assert_allclose(weighted.excess, repeated.excess, rtol=1e-5)
+    assert weighted.excess > 0
+
+
+def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
+    """Narrow kernels on pure noise: the evidence believes in vectors, the held-out rows do not."""
+    y = rng.standard_normal(60)
+    K = np.eye(60) + 1e-3 * rng.standard_normal((60, 60))
+    problem = problem_of(K, y)
+    found = solve(problem, "sequential", SETTINGS, np.arange(60), lambda which: K[which])
+    noise = found.result.solution.noise
+    assert noise < 0.5 * y.var()
+    assert_allclose(noise + found.excess, y.var(), rtol=0.1)
+
+
+def test_vectors_are_free_up_to_half_of_the_rows():
+    problem = problem_of(np.eye(41), np.arange(41.0))
+    n = 40
+    prices = np.array([problem.total_price(k) for k in range(n)])
+    assert (prices[: n // 2 + 1] == 0).all()
+    assert (np.diff(prices[n // 2 :]) > 0).all()
+    assert (np.diff(prices, 2) >= 0).all()  # each vector costs more than the one before, so that the search can stop
+    slope = approx_fprime(np.array([0.6 * n]), lambda k: problem.total_price(k[0]))
+    assert_allclose(slope, 2.25, rtol=1e-4)
+
+
+@pytest.mark.parametrize("solver", ["sequential", "fixed-point", "em"])
+def test_no_solver_keeps_a_vector_per_row(rng, solver):
+    X, y = rng.uniform(size=(60, 30)), rng.standard_normal(60)
+    problem = problem_of(rbf(X, X, gamma=1.0), y)
+    result = maximum(problem, solver, SETTINGS)
+    assert result.converged
+    assert len(result.solution.active) < 0.7 * 60
+    assert result.gap < 1e-6
