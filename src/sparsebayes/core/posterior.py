@@ -61,6 +61,11 @@ class GaussianPosterior:
         Sigma.flat[:: len(Sigma) + 1] += self.diagonal
         return Sigma
 
+    def quadratic(self, rows: FloatArray) -> FloatArray:
+        """rᵀ Σ r for every row r of a matrix with M columns."""
+        projected = rows @ self.root.T
+        return np.asarray(self.sign * np.einsum("ij,ij->i", projected, projected) + rows**2 @ self.diagonal)
+
     def predictor_variance(self, rows: Reductions) -> FloatArray:
         """φₙᵀ Σ φₙ for every row."""
         explained = self.sign * rows.row_variance(self.root)
@@ -70,12 +75,19 @@ class GaussianPosterior:
 
 
 def gaussian_posterior(
-    rows: Reductions, precision: FloatArray | Scalar, shift: FloatArray, alpha: FloatArray
+    rows: Reductions,
+    precision: FloatArray | Scalar,
+    shift: FloatArray,
+    alpha: FloatArray,
+    own_shift: FloatArray | Scalar = 0.0,
 ) -> GaussianPosterior:
-    """Posterior of the weights under sites with precision b and shift h and prior precisions α."""
+    """Posterior of the weights under sites with precision b and shift h and prior precisions α.
+
+    `own_shift` is a linear term of the prior: it adds own_shiftᵀw to the log density of the weights.
+    """
     if rows.n_columns <= rows.n_rows:
-        return posterior_from_gram(rows.gram(precision), rows.project(shift), alpha)
-    return _by_rows(rows, precision, shift, alpha)
+        return posterior_from_gram(rows.gram(precision), rows.project(shift) + own_shift, alpha)
+    return _by_rows(rows, precision, shift, alpha, own_shift)
 
 
 def relevance(alpha: FloatArray, var: FloatArray) -> FloatArray:
@@ -98,7 +110,11 @@ def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatAr
 
 
 def _by_rows(
-    rows: Reductions, precision: FloatArray | Scalar, shift: FloatArray, alpha: FloatArray
+    rows: Reductions,
+    precision: FloatArray | Scalar,
+    shift: FloatArray,
+    alpha: FloatArray,
+    own_shift: FloatArray | Scalar,
 ) -> GaussianPosterior:
     """N×N shape: C' = I + √B Φ A⁻¹ Φᵀ √B needs no 1/b, so saturated rows (b → 0) do no harm."""
     b = np.broadcast_to(np.asarray(precision, dtype=np.float64), (rows.n_rows,))
@@ -108,9 +124,10 @@ def _by_rows(
     inner = half[:, None] * prior * half
     inner.flat[:: len(inner) + 1] += 1.0
     factor = factorise(inner)
-    # Σ Φᵀ h = A⁻¹ Φᵀ (h - √B C'⁻¹ √B Φ A⁻¹ Φᵀ h), the push-through identity without 1/b.
-    residual = shift - half * factor.solve(half * (prior @ shift))
-    mean = variance * rows.project(residual)
+    # Σ(Φᵀh + l) = A⁻¹[Φᵀ(h - √B C'⁻¹ √B Φ A⁻¹(Φᵀh + l)) + l], the push-through identity without 1/b.
+    own = np.broadcast_to(own_shift, variance.shape)
+    residual = shift - half * factor.solve(half * (prior @ shift + rows.predict(variance * own)))
+    mean = variance * (rows.project(residual) + own)
     root = rows.project((factor.inverse_root() * half).T).T * variance
     explained = (root**2).sum(axis=0)
     gamma = np.clip(alpha * explained, 0.0, 1.0)

@@ -61,15 +61,15 @@ def is_flat(a: Scalar, b: FloatArray | Scalar) -> bool:
     return bool(a == 0 and b == 0) if isinstance(b, float) else not (a or np.any(b))
 
 
-def gain(alpha: FloatArray, s: FloatArray, q: FloatArray, pull: Scalar = 0.0) -> FloatArray:
+def gain(alpha: FloatArray, s: FloatArray, q: FloatArray, strength: Scalar = 0.0) -> FloatArray:
     """Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)]; 0 at α = ∞.
 
-    A Laplace prior (`bls_candidate`) takes its part, ½ pull/α, from that.
+    A Laplace prior (`laplace_candidate`) takes its part, ½ strength/α, from that.
     """
     inside = np.isfinite(alpha)
     at = np.where(inside, alpha, 1.0)
     total = np.where(inside, np.maximum(at + s, TINY), 1.0)  # outside, rounding may have made s anything
-    return np.where(inside, 0.5 * (np.log(at / total) + q**2 / total - pull / at), 0.0)
+    return np.where(inside, 0.5 * (np.log(at / total) + q**2 / total - strength / at), 0.0)
 
 
 def ard_candidate(s: FloatArray, q: FloatArray, a: Scalar = 0.0, b: FloatArray | Scalar = 0.0) -> FloatArray:
@@ -84,22 +84,17 @@ def ard_candidate(s: FloatArray, q: FloatArray, a: Scalar = 0.0, b: FloatArray |
     return _candidate_with_prior(s, q, a, np.broadcast_to(np.asarray(b, dtype=np.float64), s.shape))
 
 
-def bls_candidate(s: FloatArray, q: FloatArray, pull: Scalar) -> FloatArray:
-    """The same under a Laplace prior of the weights (BLS): the precision of largest gain - ½ pull/α.
+def laplace_candidate(s: FloatArray, q: FloatArray, strength: Scalar) -> FloatArray:
+    """The precision of largest gain under a Laplace prior on the weights: gain - ½ strength/α, strength = λ/σ².
 
-    The weights' variances σ²g = 1/α have the density (λ/2) exp(-λg/2) in g, and pull = λ/σ². In terms of g the maximum
-    is [-s - 2 pull + √(s² + 4 pull q²)] / (2λs) when q² - s > pull (mathematics, section 4); written as below no digits
-    are lost near that threshold, and pull = 0 is seen to be ARD.
+    The weights' variances σ²g = 1/α have the density (λ/2) exp(-λg/2) in g. In terms of g the maximum is
+    [-s - 2 strength + √(s² + 4 strength q²)] / (2λs) when q² - s > strength (docs/mathematics.md, section 4); written
+    as below no digits are lost near that threshold, and strength 0 is seen to be ARD.
     """
-    excess = q**2 - s - pull
+    excess = q**2 - s - strength
     inside = (excess > 0) & (s > 0)
-    reach = s + 2 * pull + np.sqrt(s**2 + 4 * pull * q**2)
+    reach = s + 2 * strength + np.sqrt(s**2 + 4 * strength * q**2)
     return np.where(inside, 0.5 * s * reach / np.where(inside, excess, 1.0), np.inf)
-
-
-def candidate(s: FloatArray, q: FloatArray, a: Scalar, b: FloatArray | Scalar, pull: Scalar) -> FloatArray:
-    """The precision of largest gain under whichever of the two priors is meant: a pull says the Laplace prior."""
-    return bls_candidate(s, q, pull) if pull else ard_candidate(s, q, a, b)
 
 
 def _candidate_with_prior(s: FloatArray, q: FloatArray, a: Scalar, b: FloatArray) -> FloatArray:

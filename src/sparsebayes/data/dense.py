@@ -14,6 +14,8 @@ GRAM_ROWS = 512
 """Least rows of a block whose Gram matrix is added up, or as many as columns: the sum itself is that large."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
+WHOLE_GRAM = 5000
+"""Widest design whose Gram matrix is formed as a whole for a search on kernel columns; it takes 200 MB then."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,30 @@ class DenseRows:
         if not self._gram:
             self._gram.append(self._gram_pass(None))
         return self._gram[0] if weight == 1.0 else self._gram[0] * weight
+
+    def gram_columns(self, which: IntArray) -> FloatArray:
+        """ΦᵀΦ[:, which]."""
+        if self._gram:
+            return self._gram[0][:, which]
+        return self.project(self.columns(which))
+
+    def prepare_gram(self) -> None:
+        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns, one by one."""
+        if self.n_columns <= WHOLE_GRAM:
+            self.gram()
+
+    def exact(self, which: IntArray) -> "DenseRows | None":
+        """None: these columns are exact already."""
+        return None
+
+    def rows(self, which: IntArray) -> FloatArray:
+        """Some rows of the standardised design, not weighted."""
+        return (self.X[which] - self.mean) / self.scale
+
+    @property
+    def usable(self) -> BoolArray:
+        """Columns that are not constant."""
+        return np.isfinite(self.scale)
 
     @property
     def known_gram(self) -> FloatArray | None:

@@ -109,6 +109,22 @@ class LowRankRows:
         """Each row multiplied by a factor."""
         return self._fresh(self.root_weight * root_weight, self.centre)
 
+    def gram_columns(self, which: IntArray) -> FloatArray:
+        """ΦᵀΦ[:, which]."""
+        return np.column_stack([np.empty((self.n_columns, 0)), *(self.gram_column(int(j), lambda: which) for j in which)])
+
+    def prepare_gram(self) -> None:
+        """Nothing: columns of the Gram matrix are cheap."""
+
+    def rows(self, which: IntArray) -> FloatArray:
+        """Some rows of the standardised design, not weighted, from true kernel values."""
+        return (self.kernel(self.inputs[which], self.inputs) - self.mean) / self.scale
+
+    @property
+    def usable(self) -> BoolArray:
+        """Columns that are not constant."""
+        return np.isfinite(self.scale)
+
     def exact(self, which: IntArray | BoolArray | slice) -> DenseRows:
         """The true kernel columns, with their true means and the scales of this design, as rows in memory."""
         K = self.kernel(self.inputs, self.inputs[which])

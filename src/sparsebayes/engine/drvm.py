@@ -1,6 +1,6 @@
 """Regression that chooses samples and features together (DRVM; mathematics, section 5): the model that is weighed.
 
-How the weights of the inputs are found is in engine/feature_weights.py; here is what it asks of a regression.
+How the weights of the inputs are found is in engine/theta.py; here is what it asks of a regression.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsebayes.core.posterior import gaussian_posterior
+from sparsebayes.core.prices import HalfTheRows
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.climb import Slopes, gaussian_evidence
-from sparsebayes.engine.feature_weights import LEAST, Weighed, Weigher, relevance
+from sparsebayes.engine.evidence_gradient import Slopes, gaussian_evidence
+from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.rvm import KernelProblem, maximum
+from sparsebayes.engine.regression import maximum, priced
+from sparsebayes.engine.theta import LEAST, Weighed, Weigher, relevance
 from sparsebayes.engine.width import Fit
 
 
@@ -32,15 +33,23 @@ class RegressionBlock:
     unreachable: float = 0.0
     """Part of the target's variance that no model is to explain."""
 
-    def problem_on(self, K: FloatArray) -> KernelProblem:
+    def problem_on(self, K: FloatArray) -> LeastSquares:
         """The problem on kernel columns as they are, in the solver's units."""
         rows = DenseRows.of(K).standardised(self.weight, centre=self.flat_intercept)
-        total, none = float(self.weight.sum()), np.zeros(K.shape[1])
-        rest = self.unreachable * total
-        return KernelProblem(rows, self.t, total, self.flat_intercept, 0.0, 0.0, none, 0.0, 0.0, rest, least=LEAST)
+        total = float(self.weight.sum())
+        return LeastSquares(
+            design=rows,
+            t=self.t,
+            n_weighted=total,
+            flat_intercept=self.flat_intercept,
+            price=HalfTheRows(total - self.flat_intercept, LEAST),
+            rest=self.unreachable * total,
+            start_alpha=1.0,
+            start_noise=LOW_NOISE,
+        )
 
     @cached_property
-    def template(self) -> KernelProblem:
+    def template(self) -> LeastSquares:
         """The problem without columns: target, weights and prices are the same on all."""
         return self.problem_on(np.empty((len(self.t), 0)))
 
@@ -50,18 +59,18 @@ class RegressionBlock:
         start = None if near is None else start_on(problem, near)
         result = maximum(problem, "sequential", self.settings, start)
         found = result.solution
-        scales = np.log(np.append(found.alpha * problem.rows.scale[found.active] ** 2, found.noise))
-        return Fit(problem.priced(result), found.active, scales, found)
+        scales = np.log(np.append(found.alpha * problem.design.scale[found.active] ** 2, found.noise))
+        return Fit(priced(problem, result), found.active, scales, found)
 
     def evidence(self, K: FloatArray, scales: FloatArray) -> Slopes:
         """Priced evidence of a model that keeps just these columns, and its slopes."""
         found = gaussian_evidence(self.template)(K, scales)
-        return found._replace(value=found.value - self.template.total_price(K.shape[1]))
+        return found._replace(value=found.value - self.template.total_price(list(range(K.shape[1]))))
 
 
-def start_on(problem: KernelProblem, near: Fit[Solution]) -> Solution:
+def start_on(problem: LeastSquares, near: Fit[Solution]) -> Solution:
     """A fit on similar columns as a start of a search on these."""
-    scale = problem.rows.scale[near.active]
+    scale = problem.design.scale[near.active]
     useful = np.isfinite(scale)  # a very wide kernel is constant, but for rounding
     alpha = np.exp(near.scales[:-1][useful]) / scale[useful] ** 2
     return Solution(near.active[useful], alpha, float(np.exp(near.scales[-1])))
@@ -89,7 +98,7 @@ def linearised(
     shape = kernel(X, Z, theta[kept])
     problem = block.problem_on(shape.value)
     noise = float(np.exp(scales[-1]))
-    rows, alpha = problem.rows, np.exp(scales[:-1]) / problem.rows.scale**2
+    rows, alpha = problem.design, np.exp(scales[:-1]) / problem.design.scale**2
     mean = gaussian_posterior(rows, 1 / noise, problem.t / noise, alpha).mean
     D = kernel.jacobian(X, Z, shape, mean / rows.scale)
     if problem.flat_intercept:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparsebayes.core.likelihoods import Bernoulli, Sites, weighted
 from sparsebayes.core.linalg import factorise, weighted_gram
-from sparsebayes.core.sites import Sites, jaakkola
 from sparsebayes.core.types import FloatArray
 
 REFRESH = 1000
@@ -51,7 +51,7 @@ def update(belief: Belief, Phi: FloatArray, t: FloatArray, weight: FloatArray, t
     xi = np.zeros(len(t))
     last = -np.inf
     for _ in range(MAX_INNER):
-        sites = jaakkola(t, xi, weight)
+        sites = weighted(Bernoulli().bound(t, xi), weight)
         new, eta, variance = among(belief, Phi, sites)
         bound = 0.5 * float(new.vector @ new.mean) + 0.5 * new.logdet + float(sites.const.sum())
         if abs(bound - last) < tol * abs(bound):

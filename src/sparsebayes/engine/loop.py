@@ -1,4 +1,4 @@
-"""The one loop that every solver runs in: stop rule, trace, callback, and a loud end when something is wrong."""
+"""The loop of every solver: stop rule, trace, callback, and an exception when the objective is not finite."""
 
 import math
 import warnings
@@ -11,7 +11,7 @@ State = TypeVar("State")
 
 @dataclass
 class Info:
-    """What a person wants to know of one step."""
+    """What is reported of one step."""
 
     objective: float
     """Log evidence (with hyper-prior) of the model before the step."""
@@ -25,7 +25,7 @@ class Info:
 
 @dataclass
 class Trace:
-    """What happened, over all the stages of one fit."""
+    """The steps of all stages of one fit."""
 
     infos: list[Info] = field(default_factory=list)
 
@@ -41,12 +41,12 @@ class Trace:
 
 
 Callback = Callable[[int, Info], bool | None]
-"""Told of a step; true asks the loop to end, and is the answer to all that the same fit tells afterwards."""
+"""Called after each step; return True to stop this loop and all later ones of the same fit."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How exactly, how long, and whom to tell; `vars(settings)` are arguments of every loop."""
+    """Tolerance in nats, largest number of steps, and a callback."""
 
     tol: float
     max_iter: int
@@ -58,15 +58,14 @@ def iterate(
     step: Callable[[State], tuple[State, Info]],
     *,
     trace: Trace,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
+    settings: Settings,
 ) -> tuple[State, bool]:
-    """Step until `info.change <= tol`, at most `max_iter` times, or until the callback has had enough.
+    """Step until `info.change <= tol`, at most `max_iter` times, or until the callback asks to stop.
 
     Says whether the tolerance was reached.
     """
-    for _ in range(max_iter):
+    tol, callback = settings.tol, settings.callback
+    for _ in range(settings.max_iter):
         state, info = step(state)
         if not math.isfinite(info.objective):
             raise FloatingPointError(
@@ -83,7 +82,7 @@ def iterate(
 
 
 def warn_not_converged(gap: float, tol: float, max_iter: int, category: type[Warning]) -> None:
-    """Tell the user that the certificate was not reached, and which parameter to raise."""
+    """Warn that the certificate was not reached, and name the parameter to raise."""
     warnings.warn(
         f"not converged: a single change of the model could still raise the log evidence by {gap:.3g} nats "
         f"(tol={tol:g}). Raise max_iter (now {max_iter}) or tol.",

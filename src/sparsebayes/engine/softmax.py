@@ -24,8 +24,8 @@ from sparsebayes.core.multinomial import ByRows, ByWeights, Design, Inverse, Sof
 from sparsebayes.core.scales import ScaleRule, ard_candidate, gain
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.batch import CHARGE, GONE
-from sparsebayes.engine.loop import Callback, Info, Trace, iterate
+from sparsebayes.engine.batch import PRICE_INFLATION, PRUNE_BELOW
+from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 
 NEWTON_STEPS = 100
 HALVINGS = 40
@@ -218,17 +218,15 @@ def solve(
     rule: ScaleRule,
     shared: bool,
     trace: Trace,
-    tol: float,
-    max_iter: int,
-    callback: Callback | None = None,
+    settings: Settings,
     alpha: FloatArray | None = None,
 ) -> SoftmaxFit:
     """Iterate a scale rule until the evidence moves by less than `tol` nats; `alpha` (C×D) is the start.
 
     `shared` says that the rule gives all weights one precision (RMLR): then nothing leaves and nothing is priced.
-    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ < GONE. With a price, the precisions of features
+    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ < PRUNE_BELOW. With a price, the precisions of features
     that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they leave
-    when even together they determine less than GONE. Of the features that become worth their price as their rivals
+    when even together they determine less than PRUNE_BELOW. Of the features that become worth their price as their rivals
     fade only the best returns in each iteration, and the others wait: two copies would return, and fade, together. It
     returns once, and then stays while the evidence without it is lower by the price: near the price, and for features
     that separate the classes, what `worth` says from one mode depends on whether the feature has faded there.
@@ -265,7 +263,7 @@ def solve(
         kept, paid, returned, steady = np.ones(len(alpha), dtype=bool), state.paid, state.returned, post.settled
         if not shared:
             s, q = post.gamma / post.var, post.w / post.var
-            kept = np.isfinite(ard_candidate(s, q, problem.a, b)) | (post.gamma >= GONE)
+            kept = np.isfinite(ard_candidate(s, q, problem.a, b)) | (post.gamma >= PRUNE_BELOW)
         if not shared and problem.price > 0:
             worth = problem.worth(post, state.alpha)
             pays = (worth > problem.price) & (paid | ~returned)
@@ -274,14 +272,14 @@ def solve(
             returns = np.arange(len(pays)) == np.argmax(np.where(pays & ~paid, worth, -1.0))
             paid, returned = pays & (paid | returns), returned | (pays & ~paid & returns)
             fades, follows = ~pays[features], paid[features]
-            alpha = np.where(follows, alpha, np.where(fades, CHARGE, 1.0) * state.alpha)
-            kept = np.where(follows, kept, ~fades | (post.gamma * fades.sum() >= GONE))
+            alpha = np.where(follows, alpha, np.where(fades, PRICE_INFLATION, 1.0) * state.alpha)
+            kept = np.where(follows, kept, ~fades | (post.gamma * fades.sum() >= PRUNE_BELOW))
             steady = steady and bool(follows.all())
         new = State(state.design.keep(kept), alpha[kept], post.w[kept], post.level, paid, returned, objective)
         change = abs(objective - state.objective) if steady and kept.all() else np.inf
         return new, Info(objective, change, int(kept.sum()), post.jitter)
 
-    state, converged = iterate(state, step, trace=trace, tol=tol, max_iter=max_iter, callback=callback)
+    state, converged = iterate(state, step, trace=trace, settings=settings)
     post = problem.posterior(state.design, state.alpha, state.w, state.level)
     origin = (rows.mean - given.mean) / given.scale
 

@@ -1,7 +1,7 @@
 """The kernel width γ of largest log evidence: starts on a grid, then gradient and search in turns. No cross-validation.
 
 For given kept centres Z the log evidence is a smooth function of γ and the scales (log α, log σ²), and its gradient
-costs no more than the evidence (engine/climb.py; ∂k/∂γ is in core/kernels.py, SLOPES). Which centres are worth keeping
+costs no more than the evidence (engine/evidence_gradient.py; ∂k/∂γ is in core/kernels.py, SLOPES). Which centres are worth keeping
 changes with γ; so `maximise_width` alternates between a search at fixed γ and a climb at fixed centres.
 """
 
@@ -12,9 +12,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from sparsebayes.core.evidence import worth_at
+from sparsebayes.core import prices
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.climb import Evidence, climb
+from sparsebayes.engine.evidence_gradient import Evidence, maximise_evidence
 
 Model = TypeVar("Model")
 Kernel = Callable[..., FloatArray]
@@ -72,7 +72,7 @@ def climb_width(
         return kernel(X, Z, gamma=gamma), lambda by: np.array([gamma * np.vdot(by, slope(X, Z, gamma=gamma))])
 
     limits = float(np.log(bounds[0])), float(np.log(bounds[1]))
-    top = climb(evidence, design, np.log([gamma]), [limits], scales, len(Z))
+    top = maximise_evidence(evidence, design, np.log([gamma]), [limits], scales, len(Z))
     return float(np.clip(np.exp(top.parameters[0]), *bounds)), top.scales
 
 
@@ -147,18 +147,9 @@ def _next_on_grid(fits: dict[float, Fit[Model]], bounds: tuple[float, float]) ->
 
 
 def choice_price(X: FloatArray, kernel: Callable[[FloatArray, FloatArray], FloatArray]) -> float:
-    """What the best of many useless columns would seem to be worth: the worth at r = 2 log m among m different ones.
-
-    A narrow kernel has as many different columns as rows, a wide one only a few; the evidence of a choice of vectors
-    does not know among how many they were chosen (docs/min_gain.md tells the same of features, where all are
-    different). The number m is the participation ratio (Σλ)²/Σλ² of the eigenvalues of the centred kernel matrix, which
-    its entries give directly.
-    """
+    """What the best of many useless kernel columns would seem to be worth (core/prices.py), on some of the rows."""
     rows = _some(X)
-    K = kernel(rows, rows)
-    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    square = float(np.vdot(K, K))
-    return worth_at(float(2 * np.log(np.trace(K) ** 2 / square))) if square > 0 else 0.0
+    return prices.choice_price(kernel(rows, rows))
 
 
 def _some(X: FloatArray) -> FloatArray:

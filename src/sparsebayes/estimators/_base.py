@@ -15,9 +15,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, looked_at
-from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 
 T = TypeVar("T")
 

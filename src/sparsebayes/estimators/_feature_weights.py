@@ -11,24 +11,24 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from sparsebayes.core.prices import false_discovery_price
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
-from sparsebayes.estimators._base import counted, wanted
-from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.engine.drvm import RegressionBlock
-from sparsebayes.engine.feature_weights import (
+from sparsebayes.engine.least_squares import Solution
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.theta import (
     Beginning,
     Weighed,
     Weigher,
     best_weights,
-    feature_price,
     first_weights,
     random_weights,
     weights_alone,
 )
-from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.problem import Solution
 from sparsebayes.engine.width import Fit
+from sparsebayes.estimators._base import counted, wanted
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 
 Model = TypeVar("Model")
 
@@ -175,7 +175,7 @@ def weigher_of(model: Any, inputs: Inputs, block: RegressionBlock, settings: Set
     """What weighs inputs by the model's parameters."""
     if model.kernel not in WEIGHTED:
         raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
-    price = feature_price(inputs.n_varied) if model.min_gain == "auto" else float(model.min_gain)
+    price = false_discovery_price(inputs.n_varied) if model.min_gain == "auto" else float(model.min_gain)
     kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
     tol, callback = TURN * settings.tol, settings.callback
     return Weigher(kernel, inputs.X, inputs.Z, block, price, block.template.n, tol, callback)

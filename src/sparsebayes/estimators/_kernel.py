@@ -17,9 +17,9 @@ from sparsebayes.core.kernels import KERNELS, SLOPES
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
-from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.engine.climb import Evidence
+from sparsebayes.engine.evidence_gradient import Evidence
 from sparsebayes.engine.width import Fit, choice_price, climb_width, distance_bounds, maximise_width
+from sparsebayes.estimators._linear import LinearFit
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -78,13 +78,6 @@ class Dictionary:
     def ones(self) -> bool:
         """Whether the last column is one of ones."""
         return self.rows.n_columns > len(self.indices)
-
-    def raw_rows(self, which: IntArray) -> FloatArray:
-        """Rows of the design before it was standardised."""
-        if isinstance(self.rows, DenseRows):
-            return self.rows.X[which]
-        assert self.kernel is not None
-        return self.kernel(self.X[which], self.X)
 
     def at(self, kernel: Kernel) -> "Dictionary":
         """The same centres with another kernel."""

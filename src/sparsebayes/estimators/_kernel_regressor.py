@@ -10,7 +10,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import pooled_freedom
+from sparsebayes.core.prices import HalfTheRows
 from sparsebayes.core.types import FloatArray
+from sparsebayes.engine.evidence_gradient import gaussian_evidence
+from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
+from sparsebayes.engine.leave_one_out import KernelResult
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.regression import maximum, priced
+from sparsebayes.engine.width import Fit
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._kernel import (
     Dictionary,
@@ -25,11 +32,6 @@ from sparsebayes.estimators._kernel import (
 )
 from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.engine.climb import gaussian_evidence
-from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.rvm import Found, KernelProblem, maximum
-from sparsebayes.engine.width import Fit
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,18 @@ class Target:
     flat: bool
     constant: bool
 
-    def problem(self, rows: Any) -> KernelProblem:
+    def problem(self, rows: Any, price: float = 0.0) -> LeastSquares:
         """The regression of this output on standardised columns, with flat hyper-priors."""
-        total, none = float(self.weight.sum()), np.zeros(rows.n_columns)
-        return KernelProblem(rows, self.t, total, self.flat, price=0.0, a=0.0, b=none, c=0.0, d=0.0)
+        total = float(self.weight.sum())
+        return LeastSquares(
+            design=rows,
+            t=self.t,
+            n_weighted=total,
+            flat_intercept=self.flat,
+            price=HalfTheRows(total - self.flat, price),
+            start_alpha=1.0,
+            start_noise=LOW_NOISE,
+        )
 
 
 class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
@@ -79,7 +89,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
         return book.rows.standardised(weight, centre=flat)
 
     @abstractmethod
-    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
+    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
         """The model of one output."""
 
     @whole_fit
@@ -145,7 +155,7 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
                 alpha = np.exp(near.scales[:-1]) / rows.scale[near.active] ** 2
                 start = Solution(near.active, alpha, float(np.exp(near.scales[-1])))
             results = [maximum(problem, "sequential", self._settings(), start) for problem in problems]
-            objective = sum(problem.priced(result) for problem, result in zip(problems, results, strict=True))
+            objective = sum(priced(problem, result) for problem, result in zip(problems, results, strict=True))
             found = [result.solution for result in results]
             active = np.concatenate([np.empty(0, dtype=np.intp), *(model.active for model in found)])
             scales = [np.append(model.alpha * rows.scale[model.active] ** 2, model.noise) for model in found]
@@ -163,15 +173,15 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
             return book.kernel_fit(empty, np.arange(book.rows.n_columns))
         return self._in_user_units(book, target, self._found(target.problem(book.rows), target, book, start))
 
-    def _in_user_units(self, book: Dictionary, target: Target, found: Found) -> KernelFit:
+    def _in_user_units(self, book: Dictionary, target: Target, found: KernelResult) -> KernelFit:
         """What was found, in the data's units."""
         n_columns, unit = len(book.indices), target.unit
-        units = Units(target.centre, unit, found.problem.rows.scale / unit)
+        units = Units(target.centre, unit, found.problem.design.scale / unit)
         fit, excess, far = units.fit(found.problem, found.result, n_columns), found.excess * unit**2, None
         if self.far_variance == "augment":
             far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
         freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, found.problem.n)
-        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.rate)
+        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.prior.rules.rate)
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""

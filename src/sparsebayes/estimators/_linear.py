@@ -8,8 +8,8 @@ import numpy as np
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.ard import Result
-from sparsebayes.engine.problem import GaussianProblem, Solution
+from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.result import Result
 
 
 @dataclass(frozen=True)
@@ -178,21 +178,20 @@ class Units:
         columns = fit.columns[usable]
         return Solution(columns, fit.precision[usable] / self.scale[columns] ** 2, fit.noise_variance / self.unit**2)
 
-    def fit(self, problem: GaussianProblem, result: Result, n_features: int) -> LinearFit:
+    def fit(self, problem: LeastSquares, result: Result, n_features: int) -> LinearFit:
         """The solver's result in the data's units, features in their own order."""
-        solution = result.solution
-        noise = solution.noise * self.unit**2
+        noise = result.noise * self.unit**2
         per_unit = problem.n * np.log(self.unit)  # a density of y, not of t
         fit = in_data_units(
             result.posterior,
-            solution.active,
-            solution.alpha,
+            result.active,
+            result.alpha,
             self.scale,
-            problem.rows.mean,
+            problem.design.mean,
             log_evidence=result.log_evidence - per_unit,
             path=np.array(result.trace.objective) - per_unit,
             worth=result.worth[:n_features],
-            min_gain=problem.price,
+            min_gain=float(np.max(problem.price.nats)),
             gap=result.gap,
             converged=result.converged,
             n_jittered=result.trace.n_jittered,

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.estimators._base import checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._notebook import NotebookMixin
-from sparsebayes.engine.problem import NOISE_FLOOR
 
 
 class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):

@@ -6,6 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from sparsebayes.engine.alternating import Alternation
+from sparsebayes.engine.drvm import RegressionBlock, feature_relevance, start_on
+from sparsebayes.engine.least_squares import Solution
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.theta import LEAST
 from sparsebayes.estimators._feature_weights import (
     FeatureWeightsMixin,
     Inputs,
@@ -16,11 +21,6 @@ from sparsebayes.estimators._feature_weights import (
 )
 from sparsebayes.estimators._kernel import Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
-from sparsebayes.engine.alternation import Alternation
-from sparsebayes.engine.drvm import RegressionBlock, feature_relevance, start_on
-from sparsebayes.engine.feature_weights import LEAST
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.problem import Solution
 
 
 class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
@@ -62,7 +62,7 @@ class WeightedRegressor(FeatureWeightsMixin, KernelRegressor):
         weighing = Weighing.of(self, inputs, best, partial(feature_relevance, block, weigher), scores, trace)
         book = book.at(weighing.kernel)
         book = replace(book, rows=self._rows(book, weight, target.flat))
-        problem = replace(target.problem(book.rows), least=LEAST)
+        problem = target.problem(book.rows, LEAST)
         found = self._found(problem, target, book, start_on(problem, weighing.fit))
         found.result.trace.infos[:0] = weighing.trace.infos
         return weighing.annotated(self._in_user_units(book, target, found))

@@ -9,14 +9,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from sparsebayes.core.prices import PerUnit, is_free
+from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._base import SupportMixin, counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.engine.ard import SOLVERS, solve
-from sparsebayes.engine.problem import GaussianProblem
 
 
 class ARDRegressor(SupportMixin, GaussianRegressor):
@@ -195,32 +198,29 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
             return constant_fit(centre, self.fit_intercept, n_features, price)
         units = Units(centre, unit, rows.scale / unit)
-        problem = GaussianProblem(
-            rows,
-            rows.root_weight * (y - centre if flat else y) / unit,
-            total,
-            flat,
-            price,
-            self.a,
-            units.rate(self.b),
-            self.c,
-            self.d / unit**2,
+        problem = LeastSquares(
+            design=rows,
+            t=rows.root_weight * (y - centre if flat else y) / unit,
+            n_weighted=total,
+            flat_intercept=flat,
+            prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
+            price=PerUnit(price, total - flat),
+            c=self.c,
+            d=self.d / unit**2,
         )
         result = solve(
             problem,
             self._choose_solver(problem),
+            Settings(self.tol, self.max_iter, progress(self.verbose)),
             lasso=weighted_lasso,
-            tol=self.tol,
-            max_iter=self.max_iter,
             start=None if previous is None else units.start(previous),
-            callback=progress(self.verbose),
         )
         return units.fit(problem, result, n_features)
 
-    def _choose_solver(self, problem: GaussianProblem) -> str:
+    def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":
             return self.solver
-        textbook = problem.price == 0 and problem.n_columns <= problem.rows.n_rows
+        textbook = is_free(problem.price) and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
 
     def _store(self, fits: list[LinearFit], *, single: bool) -> None:

@@ -1,6 +1,5 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -10,14 +9,14 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import laplace_rate
+from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
+from sparsebayes.engine.leave_one_out import KernelResult, excess_variance, squared_error
+from sparsebayes.engine.loop import Settings
 from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
 from sparsebayes.estimators._kernel_regressor import Target
 from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-from sparsebayes.engine import bls
-from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.problem import BEGIN_NOISE, Solution
-from sparsebayes.engine.rvm import Found, KernelProblem, excess_variance, squared_error
 
 
 def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
@@ -29,20 +28,19 @@ def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
 
 
 def found_by_bls(
-    problem: KernelProblem,
+    problem: LeastSquares,
     rate: float | None,
     noise: float | None,
     settings: Settings,
     book: Dictionary,
-) -> Found:
+) -> KernelResult:
     """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
     if rate is None:
-        error = partial(squared_error, problem, own=book.own, raw_rows=book.raw_rows)
-        result = bls.learn(problem, error, noise=noise, **vars(settings))
+        result, rate = laplace_rate.learn(problem, partial(squared_error, own=book.own), settings, noise=noise)
     else:
-        result = bls.solve(problem, rate, noise=noise, **vars(settings))
-    excess = excess_variance(problem, result, book.own, book.raw_rows)
-    return Found(replace(problem, rate=result.rate), result, np.arange(problem.n_columns), excess)
+        result = laplace_rate.solve(problem, rate, settings, noise=noise)
+    problem = laplace_rate.with_rate(problem, rate)
+    return KernelResult(problem, result, np.arange(problem.n_columns), excess_variance(problem, result, book.own))
 
 
 class BLSRegressor(WeightedRegressor):
@@ -165,8 +163,8 @@ class BLSRegressor(WeightedRegressor):
     def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
         return own_scale(book, weight, flat)
 
-    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
-        held = {"learn": None, "fixed": BEGIN_NOISE}
+    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
+        held = {"learn": None, "fixed": LOW_NOISE}
         given = self.noise_variance
         noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
         rate = None if self.rate == "learn" else float(self.rate)

@@ -7,13 +7,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
 from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
 from sparsebayes.estimators._kernel import Dictionary
 from sparsebayes.estimators._kernel_regressor import Target
 from sparsebayes.estimators._weighted_regressor import WeightedRegressor
 from sparsebayes.estimators.bls import found_by_bls, own_scale
-from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.rvm import Found, KernelProblem, solve
 
 
 class DRVMRegressor(WeightedRegressor):
@@ -150,8 +150,8 @@ class DRVMRegressor(WeightedRegressor):
     def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
         return own_scale(book, weight, flat) if self.prior == "bls" else super()._rows(book, weight, flat)
 
-    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
+    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
         if self.prior == "bls":
             assert start is not None
             return found_by_bls(problem, None, start.noise, self._settings(), book)
-        return solve(problem, "sequential", self._settings(), book.own, book.raw_rows, start)
+        return solve_kernel(problem, "sequential", self._settings(), book.own, start)

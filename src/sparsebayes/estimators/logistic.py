@@ -7,19 +7,22 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sparsebayes.core.evidence import classification_price
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.prices import PerUnit, classification_price
+from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import glm
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.result import Result
+from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.engine import slr
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.softmax import SoftmaxProblem, solve
 
 INFERENCES = {
     "ard": ("laplace", "variational", "reweighted-l1"),
@@ -236,12 +239,10 @@ class SparseLogisticRegression(LinearClassifier):
         trace = Trace()
         fit = solve(
             problem,
-            rule=slr.RULES[self.prior][self.rule],
+            rule=glm.RULES[self.prior][self.rule],
             shared=self.prior == "ridge",
             trace=trace,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=progress(self.verbose),
+            settings=Settings(self.tol, self.max_iter, progress(self.verbose)),
         )
         return JointFit(fit.bare(), rows.mean, rows.scale, n_features, price, trace)
 
@@ -250,17 +251,26 @@ class SparseLogisticRegression(LinearClassifier):
         n_features = X.shape[1]
         price = self._price(weight, n_features)
         least = self._least_alpha(rows, weight)
-        problem = BernoulliProblem(rows, t, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
+        problem = Problem(
+            design=rows,
+            t=t,
+            weight=weight,
+            likelihood=Bernoulli(),
+            prior=ARD(min_alpha=least),
+            price=PerUnit(price),
+            flat_intercept=flat,
+            bounded=self.inference == "variational",
+        )
         return classifier_fit(problem, self._solve(problem), n_features)
 
-    def _solve(self, problem: BernoulliProblem) -> slr.Result:
+    def _solve(self, problem: Problem) -> Result:
         settings = Settings(self.tol, self.max_iter, progress(self.verbose))
         if self.prior == "ridge":
-            return slr.ridge(problem, self.inference, self.rule, settings)
+            return glm.ridge(problem, self.rule, settings)
         if self.inference == "reweighted-l1":
-            return slr.reweighted(problem, weighted_lasso, settings)
+            return glm.reweighted_l1(problem, weighted_lasso, settings)
         if self.prior == "ard":
-            return slr.sparse(problem, self.inference, self.rule, settings)
+            return glm.sparse(problem, self.rule, settings)
         if self.inference == "coordinate":
-            return slr.l1(problem, self.penalty, weighted_lasso, settings)
-        return slr.l1_by_scales(problem, self.penalty, settings)
+            return glm.l1(problem, self.penalty, weighted_lasso, settings)
+        return glm.l1_by_scales(problem, self.penalty, settings)

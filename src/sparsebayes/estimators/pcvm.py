@@ -8,9 +8,15 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.priors import NonNegative
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import glm
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.width import Fit
 from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._kernel import (
@@ -24,10 +30,6 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
-from sparsebayes.engine import pcvm
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.width import Fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""
@@ -255,9 +257,10 @@ class PCVMClassifier(KernelClassifier):
     def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
         return self._fit_columns(labelled.columns(t), t, weight)
 
-    @property
-    def _truncation(self) -> pcvm.Truncation:
-        return pcvm.Exact() if self.truncation == "exact" else pcvm.Smooth(self.steepness)
+    def _prior(self, min_alpha: float) -> NonNegative:
+        if self.truncation == "exact":
+            return NonNegative(min_alpha=min_alpha)
+        return NonNegative.smooth(self.steepness, min_alpha)
 
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
@@ -266,9 +269,15 @@ class PCVMClassifier(KernelClassifier):
         self, book: Dictionary, t: FloatArray, weight: FloatArray, least_alpha: float = LEAST_ALPHA
     ) -> KernelFit:
         """The fit on label-signed columns."""
-        no_prior = np.zeros(book.rows.n_columns)
-        problem = BernoulliProblem(book.rows, t, weight, self.fit_intercept, 0.0, 0.0, no_prior, least_alpha)
-        result = pcvm.solve(problem, self._truncation, self._settings())
+        problem = Problem(
+            design=book.rows,
+            t=t,
+            weight=weight,
+            likelihood=Bernoulli(),
+            prior=self._prior(least_alpha),
+            flat_intercept=self.fit_intercept,
+        )
+        result = glm.find(problem, self._settings())
         return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
 
     def _width(self, book: Dictionary, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> float:

@@ -5,6 +5,9 @@ from functools import partial
 from typing import Any
 
 from sparsebayes.core.types import FloatArray
+from sparsebayes.engine.drvm import feature_relevance
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.pfcvm import label_block
 from sparsebayes.estimators._feature_weights import (
     WEIGHT_CONSTRAINTS,
     FeatureWeightsMixin,
@@ -15,9 +18,6 @@ from sparsebayes.estimators._feature_weights import (
 )
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
-from sparsebayes.engine.drvm import feature_relevance
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.pfcvm import label_block
 
 FEW_ROWS_ALPHA = 0.25
 """Smallest prior precision where there are as many features as rows: classes are then separable, and a single vector

@@ -10,8 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
+from sparsebayes.engine import glm, softmax
+from sparsebayes.engine.evidence_gradient import laplace_evidence
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.width import Fit
 from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._joint import JointFit
@@ -27,12 +34,6 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
-from sparsebayes.engine import rvc, slr, softmax
-from sparsebayes.engine.ard import FIND_STEPS
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.climb import laplace_evidence
-from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.width import Fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""
@@ -256,19 +257,24 @@ class RVMClassifier(KernelClassifier):
             evidence = laplace_evidence(self._problem(book, codes.astype(np.float64), weight))
         return gamma_of_evidence(self, book, weight, fit_at, evidence)[0]
 
-    def _problem(self, book: Dictionary, t: FloatArray, weight: FloatArray) -> BernoulliProblem:
-        flat, no_prior = self.fit_intercept and self.intercept_prior == "flat", np.zeros(book.rows.n_columns)
-        return BernoulliProblem(book.rows, t, weight, flat, 0.0, 0.0, no_prior, LEAST_ALPHA)
+    def _problem(self, book: Dictionary, t: FloatArray, weight: FloatArray) -> Problem:
+        return Problem(
+            design=book.rows,
+            t=t,
+            weight=weight,
+            likelihood=Bernoulli(),
+            prior=ARD(min_alpha=LEAST_ALPHA),
+            flat_intercept=self.fit_intercept and self.intercept_prior == "flat",
+            bounded=self.inference == "variational",
+        )
 
     def _fit_binary(self, book: Dictionary, t: FloatArray, weight: FloatArray) -> KernelFit:
         problem = self._problem(book, t, weight)
         settings = Settings(self.tol, self.max_iter, progress(self.verbose))
-        near = None
-        if self.solver != "sequential":
-            # As in regression a batch solver finds the model, and the search goes on until the certificate holds.
-            loose = replace(settings, tol=self.tol**0.5, max_iter=min(self.max_iter, FIND_STEPS))
-            near = slr.sparse(problem, self.inference, self.solver, loose)
-        result = rvc.solve(problem, self.inference, settings, near)
+        if self.solver == "sequential":
+            result = glm.find(problem, settings)
+        else:
+            result = glm.batch_then_search(problem, self.solver, settings)
         return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
 
     def _fit_joint(self, book: Dictionary, codes: AnyArray, weight: FloatArray) -> JointFit:
@@ -277,8 +283,8 @@ class RVMClassifier(KernelClassifier):
         flat_prior = 0.0, np.zeros(rows.n_columns)
         problem = softmax.SoftmaxProblem(rows, codes, len(self.classes_), weight, flat, 0.0, *flat_prior)
         settings, trace = Settings(self.tol, self.max_iter, progress(self.verbose)), Trace()
-        rule = slr.RULES["ard"]["em" if self.solver == "em" else "fixed-point"]
-        fit = softmax.solve(problem, rule=rule, shared=False, trace=trace, **vars(settings))
+        rule = glm.RULES["ard"]["em" if self.solver == "em" else "fixed-point"]
+        fit = softmax.solve(problem, rule=rule, shared=False, trace=trace, settings=settings)
         parts = fit.bare(), rows.mean, rows.scale, n_columns, 0.0, trace
         if book.kernel is None or book.centres is None:
             return JointFit(*parts)

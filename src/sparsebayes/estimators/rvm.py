@@ -5,10 +5,10 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary
 from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
-from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.rvm import Found, KernelProblem, solve
 
 
 class RVMRegressor(KernelRegressor):
@@ -158,5 +158,5 @@ class RVMRegressor(KernelRegressor):
     def _follows_starts(self) -> bool:
         return self.solver == "sequential"
 
-    def _found(self, problem: KernelProblem, target: Target, book: Dictionary, start: Solution | None) -> Found:
-        return solve(problem, self.solver, self._settings(), book.own, book.raw_rows, start)
+    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
+        return solve_kernel(problem, self.solver, self._settings(), book.own, start)

@@ -9,16 +9,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from sparsebayes.core.basis import LinearBasis
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.priors import VariationalGamma
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import glm, incremental
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._linear import LinearFit
-from sparsebayes.engine import incremental, slr
-from sparsebayes.engine.bernoulli import VariationalProblem
-from sparsebayes.engine.loop import Settings
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
@@ -137,10 +139,16 @@ class VBLogisticRegression(LinearClassifier):
         rows = DenseRows.of(X)
         rows = rows.centred(weight) if self.fit_intercept else rows
         n = X.shape[1]
-        problem = VariationalProblem(
-            rows, t, weight, self.fit_intercept, 0.0, self.a0, np.full(n, self.b0), shared=not self.ard
+        problem = Problem(
+            design=rows,
+            t=t,
+            weight=weight,
+            likelihood=Bernoulli(),
+            prior=VariationalGamma(self.a0, self.b0, shared=not self.ard),
+            flat_intercept=self.fit_intercept,
+            bounded=True,
         )
-        result = slr.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
+        result = glm.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
         return classifier_fit(problem, result, n)
 
     @_fit_context(prefer_skip_nested_validation=True)

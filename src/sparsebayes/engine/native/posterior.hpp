@@ -4,10 +4,10 @@
 #include <cmath>
 #include <string>
 
-#include "_blas.hpp"
-#include "_problem.hpp"
+#include "blas.hpp"
+#include "problem.hpp"
 
-namespace sequential {
+namespace gaussian {
 
 struct Posterior {
     Vector mean;
@@ -16,7 +16,7 @@ struct Posterior {
     double jitter = 0.0;
 };
 
-// Cholesky factor, climbing the jitter ladder when rounding made the matrix indefinite; says which rung it took.
+// Cholesky factor; jitter is added step by step when rounding made the matrix indefinite. Returns the jitter used.
 inline double factorise(const Square &inner, const Vector &jitter_ladder, Square &root) {
     const int m = static_cast<int>(inner.size);
     double trace = 0.0;
@@ -33,8 +33,8 @@ inline double factorise(const Square &inner, const Vector &jitter_ladder, Square
                               " matrix is not positive definite even with the largest jitter");
 }
 
-// From ΦᵀΦ, Φᵀt, α and σ² = 1/β. Dividing by √α on both sides keeps the factor safe. The memory of the posterior that
-// is replaced is used again.
+// From ΦᵀΦ, Φᵀt, α and σ² = 1/β. Dividing by √α on both sides keeps the factor safe for α over many decades. Memory of
+// the previous posterior is reused.
 inline void find_posterior(const Square &G, const Vector &projection, const Vector &alpha, double beta,
                            const Vector &jitter_ladder, Posterior &found) {
     const size_t M = alpha.size();
@@ -68,4 +68,4 @@ inline void find_posterior(const Square &G, const Vector &projection, const Vect
         for (size_t i = k + 1; i < M; ++i) found.Sigma(k, i) = found.Sigma(i, k);
 }
 
-}  // namespace sequential
+}  // namespace gaussian

@@ -2,7 +2,7 @@
 
 The source's alternation, with three corrections: the step in θ follows the gradient of the evidence rather than that of
 the likelihood at the posterior mean, its curvature is kept positive definite, and a line search makes sure that the
-step gains. It only has to come near a maximum; engine/feature_weights.py goes on from there.
+step gains. It only has to come near a maximum; engine/theta.py goes on from there.
 """
 
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.scales import mackay, noise_mackay
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.drvm import RegressionBlock, linearised
-from sparsebayes.engine.feature_weights import Weighed, Weigher
-from sparsebayes.engine.loop import Info, Trace, iterate
-from sparsebayes.engine.problem import NOISE_FLOOR, NOISE_START, Solution
+from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, Solution
+from sparsebayes.engine.loop import Info, Settings, Trace, iterate
+from sparsebayes.engine.theta import Weighed, Weigher
 from sparsebayes.engine.width import Fit
 
 LEAST_SHARE = 1e-3
@@ -47,13 +47,13 @@ class Alternation:
     def begun(self, theta: FloatArray, near: Fit[Solution] | None) -> Weighed[Solution]:
         """Where the alternation ends that starts with all vectors and these weights."""
         n_centres = len(self.weigher.Z)
-        scale = self.block.problem_on(self.weigher.columns(theta, self.weigher.Z)).rows.scale
+        scale = self.block.problem_on(self.weigher.columns(theta, self.weigher.Z)).design.scale
         useful = np.flatnonzero(np.isfinite(scale))
         with np.errstate(divide="ignore"):
             beta = theta**-2.0
-        state = State(theta, beta, useful, n_centres * scale[useful] ** 2.0, NOISE_START)
-        tol = self.weigher.tol
-        state, _ = iterate(state, self.step, trace=self.trace, tol=tol, max_iter=TURNS, callback=self.weigher.callback)
+        state = State(theta, beta, useful, n_centres * scale[useful] ** 2.0, INITIAL_NOISE)
+        settings = Settings(self.weigher.tol, TURNS, self.weigher.callback)
+        state, _ = iterate(state, self.step, trace=self.trace, settings=settings)
         scales, model = np.log(np.append(state.alpha, state.noise)), Solution(state.active, state.alpha, state.noise)
         return Weighed(state.theta, Fit(self.evidence(state, state.theta), state.active, scales, model))
 
@@ -79,12 +79,12 @@ class Alternation:
     def rescaled(self, state: State) -> State:
         """MacKay's rule for all precisions of vectors, and for the noise; what the data says nothing of goes."""
         problem = self.block.problem_on(self.weigher.columns(state.theta, self.weigher.Z[state.active]))
-        useful = np.isfinite(problem.rows.scale)
+        useful = np.isfinite(problem.design.scale)
         if not useful.all():  # a column that has become constant, but for rounding
             return self.rescaled(replace(state, active=state.active[useful], alpha=state.alpha[useful]))
-        square = problem.rows.scale**2
-        posterior = gaussian_posterior(problem.rows, 1 / state.noise, problem.t / state.noise, state.alpha / square)
-        residual = problem.distance(problem.rows.predict(posterior.mean))
+        square = problem.design.scale**2
+        posterior = gaussian_posterior(problem.design, 1 / state.noise, problem.t / state.noise, state.alpha / square)
+        residual = problem.distance(problem.design.predict(posterior.mean))
         gamma = posterior.gamma
         stays = (gamma > LEAST_SHARE) | (gamma == gamma.max(initial=0.0))
         alpha = mackay(posterior.mean, posterior.var, gamma, 0.0, 0.0) * square

@@ -12,10 +12,10 @@ constexpr double OUT = std::numeric_limits<double>::infinity();  // the precisio
 
 // Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)], less the part of a
 // Laplace prior.
-inline double gain(double alpha, double s, double q, double pull = 0.0) {
+inline double gain(double alpha, double s, double q, double strength = 0.0) {
     if (std::isinf(alpha)) return 0.0;
     const double total = std::max(alpha + s, TINY);
-    return 0.5 * (std::log(alpha / total) + q * q / total - pull / alpha);
+    return 0.5 * (std::log(alpha / total) + q * q / total - strength / alpha);
 }
 
 // a log x - b x, the Gamma(a, b) hyper-prior of a precision as a density of its logarithm.
@@ -88,34 +88,15 @@ inline double ard_candidate(double s, double q, double a, double b) {
     return excess > 0 ? s * s / excess : OUT;
 }
 
-// The same under a Laplace prior: the precision of largest gain - ½ pull/α, when q² - s > pull.
-inline double bls_candidate(double s, double q, double pull) {
-    const double excess = q * q - s - pull;
+// The same under a Laplace prior: the precision of largest gain - ½ strength/α, when q² - s > strength.
+inline double laplace_candidate(double s, double q, double strength) {
+    const double excess = q * q - s - strength;
     if (!(excess > 0 && s > 0)) return OUT;
-    return 0.5 * s * (s + 2 * pull + std::sqrt(s * s + 4 * pull * q * q)) / excess;
+    return 0.5 * s * (s + 2 * strength + std::sqrt(s * s + 4 * strength * q * q)) / excess;
 }
 
-inline double candidate(double s, double q, double a, double b, double pull) {
-    return pull != 0.0 ? bls_candidate(s, q, pull) : ard_candidate(s, q, a, b);
+inline double candidate(double s, double q, double a, double b, double strength) {
+    return strength != 0.0 ? laplace_candidate(s, q, strength) : ard_candidate(s, q, a, b);
 }
-
-// What the noise rules ask for.
-struct NoiseTerms {
-    double residual, noise, gamma_sum, n, c, d;
-
-    bool crowded() const { return n - gamma_sum < 0.05 * n; }
-
-    // σ² ← (2d + ‖t - Φμ‖²) / (2c + N - Σγ); where the weights use up nearly all rows, the EM rule.
-    double mackay() const {
-        if (crowded()) return (2 * d + residual + noise * gamma_sum) / (2 * c + n);
-        return (2 * d + residual) / (2 * c + n - gamma_sum);
-    }
-
-    // Nats that one Newton step of log σ² would bring.
-    double gain() const {
-        const double slope = 0.5 * (n - gamma_sum) + c - (0.5 * residual + d) / noise;
-        return crowded() ? 20 * std::abs(slope) : slope * slope / (n - gamma_sum + 2 * c);
-    }
-};
 
 }  // namespace rules

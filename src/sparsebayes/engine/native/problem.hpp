@@ -1,4 +1,4 @@
-// The numbers of a problem, and what its search keeps them in.
+// A least-squares problem, and the containers of its state.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace sequential {
+namespace gaussian {
 
 using std::size_t;
 using Vector = std::vector<double>;
@@ -52,22 +52,22 @@ struct Square {
     }
 };
 
-// engine/problem.py, as far as the search asks; what is not numbers stays with Python.
+// The numbers of engine/least_squares.py that the state needs; what only the rows can answer is asked of Python.
 struct Problem {
-    double n_weighted, n, energy, price, a, c, d, rate;
-    bool flat_intercept;
-    Vector b, column_energy, projection;
+    double n_weighted, energy;
+    bool flat_intercept, positive;
+    double a, rate, c, d;  // Gamma(a, b) on the precisions, rate of a Laplace prior, Gamma(c, d) on the noise precision
+    Vector b, nats, column_energy, projection;
     std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_column;
-    std::function<double(std::int64_t)> total_price;
     std::function<double(const Indices &, const Vector &)> residual_by_rows;
 
     size_t n_columns() const { return projection.size(); }
 };
 
 struct Constants {
-    double copy, noise_floor;
-    std::int64_t near, prefetch;
+    double copy, lost_digits;
+    std::int64_t working, prefetch;
     Vector jitter_ladder;
 };
 
-}  // namespace sequential
+}  // namespace gaussian

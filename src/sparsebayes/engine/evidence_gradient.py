@@ -1,6 +1,6 @@
-"""Up the log evidence by its gradient, in the parameters of a kernel and the scales of a fixed choice of columns.
+"""Maximise the log evidence by its gradient, in the parameters of a kernel and the scales of a fixed choice of columns.
 
-The gradient costs no more than the evidence: `gaussian_evidence` and `laplace_evidence` hand out the slope with respect
+The gradient costs no more than the evidence: `gaussian_evidence` and `laplace_evidence` return the slope with respect
 to the design Φ, which a kernel's own derivatives turn into one with respect to its parameters.
 """
 
@@ -14,20 +14,14 @@ from scipy.optimize import minimize
 from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import posterior_from_gram
-from sparsebayes.core.scales import TINY
-from sparsebayes.core.sites import bernoulli_log_likelihood
-from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.bernoulli import HALVINGS, NEWTON_STEPS, ROUNDING, BernoulliProblem
-from sparsebayes.engine.problem import NOISE_FLOOR, GaussianProblem
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.view import Mode
 
 FARTHEST = 15.0
 """A scale may go far (a weight that is not wanted any more), but not out of the range of numbers."""
-
-SATURATED = 700.0
-"""Log-odds that a Newton step may add: beyond it a double knows no difference. Where all rows are saturated there is no
-curvature to say how far a flat intercept should go."""
-
 
 class Slopes(NamedTuple):
     """The log evidence of a design and its scales, and its derivatives with respect to both."""
@@ -43,15 +37,15 @@ Design = Callable[[FloatArray], tuple[FloatArray, Callable[[FloatArray], FloatAr
 """Parameters → K, and a function that turns a slope with respect to K into one with respect to the parameters."""
 
 
-class Top(NamedTuple):
-    """Where a climb has ended."""
+class Optimum(NamedTuple):
+    """Where a maximisation has ended."""
 
     parameters: FloatArray
     scales: FloatArray
     value: float
 
 
-def climb(
+def maximise_evidence(
     evidence: Evidence,
     design: Design,
     start: FloatArray,
@@ -61,12 +55,12 @@ def climb(
     *,
     unit: FloatArray | float = 1.0,
     steps: int = 200,
-    enough: float = np.inf,
-) -> Top:
+    stop_at: float = np.inf,
+) -> Optimum:
     """Parameters and scales of largest evidence by L-BFGS-B from those given, within limits for the parameters.
 
-    `scales` are log α of the vectors, and log σ² where there is a noise. `unit` says what a step of one is to the
-    parameters; the climb ends early once the evidence is `enough`.
+    `scales` are log α of the vectors, and log σ² where there is a noise. `unit` is the natural step of the
+    parameters; it ends early once the evidence reaches `stop_at`.
     """
     n_parameters = len(start)
     units = np.append(np.broadcast_to(unit, n_parameters), np.ones(len(scales)))
@@ -80,7 +74,7 @@ def climb(
         return -found.value, -np.append(back(found.design), found.scales) * units
 
     def stop(intermediate_result: Any) -> None:
-        if -intermediate_result.fun >= enough:
+        if -intermediate_result.fun >= stop_at:
             raise StopIteration
 
     first = np.append(start, scales) / units
@@ -90,7 +84,7 @@ def climb(
     options = {"maxiter": steps, "maxcor": 20}
     end = minimize(cost, first, jac=True, method="L-BFGS-B", bounds=bounds, callback=stop, options=options)
     at = end.x * units
-    return Top(at[:n_parameters], at[n_parameters:], -float(end.fun))
+    return Optimum(at[:n_parameters], at[n_parameters:], -float(end.fun))
 
 
 def _scale_limits(scales: FloatArray, n_vectors: int) -> list[tuple[float, float]]:
@@ -99,9 +93,9 @@ def _scale_limits(scales: FloatArray, n_vectors: int) -> list[tuple[float, float
     return limits + noises
 
 
-def gaussian_evidence(problem: GaussianProblem) -> Evidence:
+def gaussian_evidence(problem: LeastSquares) -> Evidence:
     """Log evidence of a regression on other columns than the problem's own; target, weights, intercept are kept."""
-    root_weight, t = problem.rows.root_weight[:, None], problem.t
+    root_weight, t = problem.design.root_weight[:, None], problem.t
     share = root_weight[:, 0] ** 2 / problem.n_weighted if problem.flat_intercept else np.zeros(len(t))
 
     def at(K: FloatArray, scales: FloatArray) -> Slopes:
@@ -122,62 +116,35 @@ def gaussian_evidence(problem: GaussianProblem) -> Evidence:
     return at
 
 
-def laplace_evidence(problem: BernoulliProblem) -> Evidence:
-    """Laplace's log evidence of two classes on other columns than the problem's own.
+def laplace_evidence(problem: Problem) -> Evidence:
+    """Laplace's log evidence on other columns than the problem's own, for any likelihood.
 
     At the mode the penalised likelihood has no slope, but the curvature B there has: it moves with the mode. With
     c = -½ diag(Φ H⁻¹ Φᵀ) ∂b/∂η and z = H⁻¹Φᵀc, where the column of ones of a flat intercept counts as part of Φ,
-    ∂/∂Φ = (g + c - BΦz) wᵀ + g zᵀ - BΦH⁻¹ and ∂/∂log α = ½(1 - α(w² + Σ_mm)) - α w z, with g = t - σ(η).
+    ∂/∂Φ = (g + c - BΦz) wᵀ + g zᵀ - BΦH⁻¹ and ∂/∂log α = ½(1 - α(w² + Σ_mm)) - α w z, with g = ∂ log p/∂η.
     """
-    t, weight, flat = problem.t, problem.weight, int(problem.flat_intercept)
-    modes: dict[int, FloatArray] = {}  # of the last model with so many weights: a climb takes small steps
+    t, weight, flat, likelihood = problem.t, problem.weight, int(problem.flat_intercept), problem.likelihood
+    last: dict[int, Mode] = {}  # mode of the last model with as many weights, as a start: steps are small
 
     def at(K: FloatArray, scales: FloatArray) -> Slopes:
-        alpha = np.exp(scales)
+        alpha, design = np.exp(scales), DenseRows.of(K)
+        level = likelihood.base_level(t, weight) if flat else 0.0
+        start = last.get(len(alpha), Mode(likelihood, np.zeros(len(alpha)), level))
+        mode = Mode(likelihood, start.w, start.level).settled(problem, design, alpha)
+        last[len(alpha)] = mode
         Phi, precision = np.column_stack([np.ones((len(K), flat)), K]), np.append(np.zeros(flat), alpha)
-        base = problem.base_mode(len(alpha))
-        start = np.append(np.full(flat, base.intercept), base.w)
-        fit, w = _mode(Phi, precision, t, weight, (modes.get(len(alpha), start), start))
-        modes[len(alpha)] = w
-        eta = Phi @ w
-        b = weight * sigmoid(eta) * sigmoid(-eta)
-        g = weight * (t * sigmoid(-eta) - (1 - t) * sigmoid(eta))
+        w, eta = np.append(np.full(flat, mode.level), mode.w), mode.eta(design)
+        slope, curvature = likelihood.derivatives(t, eta)
+        g, b = weight * slope, weight * curvature
         factor = factorise(Phi.T @ (b[:, None] * Phi) + np.diag(precision))
         PhiH = factor.solve(Phi.T).T
+        fit = mode.penalised(problem, design, alpha)
         value = fit + 0.5 * float(scales.sum()) - 0.5 * factor.logdet + 0.5 * flat * float(np.log(2 * np.pi))
-        c = -0.5 * np.einsum("ij,ij->i", PhiH, Phi) * b * (sigmoid(-eta) - sigmoid(eta))
+        c = -0.5 * np.einsum("ij,ij->i", PhiH, Phi) * weight * likelihood.skew(t, eta)
         z = PhiH.T @ c
-        slope = np.outer(g + c - b * (Phi @ z), w) + np.outer(g, z) - b[:, None] * PhiH
+        by_design = np.outer(g + c - b * (Phi @ z), w) + np.outer(g, z) - b[:, None] * PhiH
         var = np.einsum("ij,ij->j", factor.inverse_root(), factor.inverse_root())
         by_alpha = 0.5 * (1 - precision * (w**2 + var)) - precision * w * z
-        return Slopes(value, slope[:, flat:], by_alpha[flat:])
+        return Slopes(value, by_design[:, flat:], by_alpha[flat:])
 
     return at
-
-
-def _mode(
-    Phi: FloatArray, precision: FloatArray, t: FloatArray, weight: FloatArray, starts: tuple[FloatArray, ...]
-) -> tuple[float, FloatArray]:
-    """Maximum of log p(t | w) - ½ wᵀAw and where it is, by Newton's method with step halving from the best start.
-
-    As `BernoulliProblem.find_mode`, for columns that are at hand and a climb that asks for it a thousand times.
-    """
-
-    def penalised(w: FloatArray) -> float:
-        return float(weight @ bernoulli_log_likelihood(t, Phi @ w)) - 0.5 * float(precision @ w**2)
-
-    value, w = max(((penalised(start), start) for start in starts), key=lambda pair: pair[0])
-    for _ in range(NEWTON_STEPS):
-        p = sigmoid(Phi @ w)
-        curvature = Phi.T @ ((weight * p * (1 - p))[:, None] * Phi)
-        curvature.flat[:: len(w) + 1] += precision
-        step = factorise(curvature).solve(Phi.T @ (weight * (t - p)) - precision * w)
-        step *= min(1.0, SATURATED / max(float(np.abs(Phi @ step).max()), TINY))
-        ways = (w + 0.5**power * step for power in range(HALVINGS))
-        tried = ((penalised(there), there) for there in ways)
-        nothing = ROUNDING * (1 + abs(value))
-        better, there = next((pair for pair in tried if pair[0] >= value - nothing), (value, w))
-        gained, value, w = better - value, better, there
-        if gained <= nothing:
-            break
-    return value, w

@@ -1,7 +1,7 @@
 """Weights of the inputs inside a kernel, found together with the vectors (mathematics, section 5).
 
 For fixed centres the log evidence is a smooth function of the feature weights θ ≥ 0 and of the scales of the model, so
-it is climbed by its gradient (engine/climb.py). Which centres are worth keeping changes with θ; so climb and search
+it is climbed by its gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so climb and search
 take turns. A feature that does not bring its price leaves: see `Weigher.pruned`. There are many maxima, and a higher
 one does not always predict better; so several starts are made, and their ends are compared by a score that charges for
 all that was chosen, features and vectors.
@@ -12,15 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
-from scipy.special import chdtri
 
-from sparsebayes.core.evidence import worth_at
 from sparsebayes.core.linalg import factorise
+from sparsebayes.core.prices import PerUnit, worth_at
 from sparsebayes.core.scales import TINY
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted import WeightedKernel
-from sparsebayes.engine.climb import Slopes, climb
-from sparsebayes.engine.loop import Callback, Info, Trace, iterate
+from sparsebayes.engine.evidence_gradient import Slopes, maximise_evidence
+from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
 from sparsebayes.engine.width import Fit, choice_price
 
 Model = TypeVar("Model")
@@ -29,8 +28,6 @@ STARTS = (1.4, 0.7, 0.35, 2.8, 5.6)
 """First weights are these, halved, times the share of a (standardised) input: then typical exponents are such."""
 LEAST = 0.1
 """Nats that a vector must bring: wide kernels find many that bring nothing."""
-FALSE = 0.05
-"""Useless features that are expected to be kept."""
 STEPS = 300
 """Steps of a climb."""
 TRIAL = 50
@@ -113,8 +110,8 @@ class Weigher(Generic[Model]):
         start = at.theta[free]
         unit = float(start.mean()) if start.any() else 1.0
         limits: list[tuple[float, float | None]] = [(0.0, None)] * len(start)
-        top = climb(
-            self.block.evidence, design, start, limits, fit.scales, len(Z), unit=unit, steps=steps, enough=enough
+        top = maximise_evidence(
+            self.block.evidence, design, start, limits, fit.scales, len(Z), unit=unit, steps=steps, stop_at=enough
         )
         theta = np.zeros(len(at.theta))
         theta[free] = top.parameters
@@ -140,7 +137,7 @@ class Weigher(Generic[Model]):
             info = Info(at.fit.objective, max(rise, 0.0), len(there.fit.active), action="weigh")
             return max(there, at, key=self.standing), info
 
-        end, _ = iterate(start, turn, trace=trace, tol=self.tol, max_iter=ROUNDS, callback=self.callback)
+        end, _ = iterate(start, turn, trace=trace, settings=Settings(self.tol, ROUNDS, self.callback))
         return end
 
     def open_to(self, at: Weighed[Model]) -> BoolArray:
@@ -191,11 +188,8 @@ class Weigher(Generic[Model]):
         return self.total_price(n_features, n_vectors) - self.total_price(n_features - n_dropped, n_vectors)
 
     def total_price(self, n_features: int, n_vectors: int) -> float:
-        """Nats asked of a model: price × F × n/(n - F - k), as of linear features (docs/min_gain.md).
-
-        The factor is near one for few features and vectors, and keeps them from paying by reproducing the target.
-        """
-        return self.price * n_features * self.n / max(self.n - n_features - n_vectors, 1.0)
+        """Nats asked of a model: as of linear features (core/prices.py), which share the rows with the vectors."""
+        return self.price * n_features * PerUnit(self.price, self.n).factor(n_features + n_vectors)
 
     def score(self, at: Weighed[Model]) -> float:
         """What models are compared by: the objective less the price of all that was chosen, features and vectors.
@@ -233,15 +227,6 @@ class Weigher(Generic[Model]):
 
 def _objective(at: Weighed[Model]) -> float:
     return at.fit.objective
-
-
-def feature_price(n_features: int) -> float:
-    """What a feature must be worth so that of P useless ones FALSE are expected to pass.
-
-    The squared z-score of a useless weight, which cannot be negative, exceeds r with half of the probability that χ²
-    with one degree of freedom does; the price is the worth at that r (docs/min_gain.md).
-    """
-    return worth_at(float(chdtri(1, 2 * FALSE / n_features))) if n_features > 1 else 0.0
 
 
 def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:

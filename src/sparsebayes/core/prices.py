@@ -1,0 +1,154 @@
+"""Prices: the evidence, in nats, that a model must bring for what it keeps. The only place where a price is defined.
+
+| who pays | nats | where it comes from |
+| --- | --- | --- |
+| a feature of a regression | log D, times n/(n - k) | prior odds 1 : D; the factor is that of a learned noise |
+| a feature of a classifier or of counts | `classification_price` | a squared z-score of log D + log max(N, D) |
+| a feature weight inside a kernel | `false_discovery_price` | 0.05 useless features expected to pass |
+| a kernel column | 0, and the rest of `HalfTheRows` | columns are interchangeable; half of the rows tell the noise |
+| a kernel column, when widths are compared | `choice_price` | the best of m different columns of pure noise |
+
+docs/min_gain.md has the measurements.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import chdtri
+
+from sparsebayes.core.types import FloatArray, IntArray
+
+
+class Price(Protocol):
+    """The price of a model with k units (features, vectors or groups): factor(k) × Σ nats of its units + base(k)."""
+
+    @property
+    def nats(self) -> FloatArray | float:
+        """What each unit costs, or what all of them do."""
+
+    def factor(self, k: int) -> float:
+        """How much dearer units are in a model of k."""
+
+    def base(self, k: int) -> float:
+        """What is asked for the number of units itself."""
+
+
+@dataclass(frozen=True)
+class PerUnit:
+    """Every unit costs its nats, times n/(n - k) where the noise is learned from the same n rows.
+
+    The factor is what learning the noise makes of the tail of the null distribution: the residual of k useless features
+    falls like a Beta variable with n - k degrees of freedom, not n. It is near one for few features, and keeps a model
+    from paying by reproducing the target.
+    """
+
+    nats: FloatArray | float
+    rows: float = np.inf
+    """n, where the noise is learned; infinite otherwise."""
+
+    def factor(self, k: int) -> float:
+        """n/(n - k)."""
+        return self.rows / max(self.rows - k, 1.0) if np.isfinite(self.rows) else 1.0
+
+    def base(self, k: int) -> float:
+        """Nothing."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class HalfTheRows:
+    """Units are (nearly) free up to half of the rows; beyond, the model pays (2k - n)²/(n - k).
+
+    With as many columns as rows the evidence grows without bound as the model takes one column per row and the noise
+    vanishes. Fewer than half of the rows would then be left to tell the noise. The charge begins without a kink; at
+    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve.
+    """
+
+    rows: float
+    nats: FloatArray | float = 0.0
+    """What brings nothing would otherwise stay, because nothing is gained by its deletion."""
+
+    def factor(self, k: int) -> float:
+        """One."""
+        return 1.0
+
+    def base(self, k: int) -> float:
+        """(2k - n)²/(n - k) from k = n/2 on."""
+        return max(2 * k - self.rows, 0.0) ** 2 / max(self.rows - k, 1.0)
+
+
+FREE = PerUnit(0.0)
+
+
+def total(price: Price, active: IntArray | list[int]) -> float:
+    """Price of a model that keeps these columns."""
+    return price.factor(len(active)) * charge(price, active) + price.base(len(active))
+
+
+def charge(price: Price, active: IntArray | list[int]) -> float:
+    """Σ nats of these columns."""
+    return float(price.nats[active].sum()) if isinstance(price.nats, np.ndarray) else price.nats * len(active)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """What one unit more costs and what one of those inside saves, both as offset + factor × its nats."""
+
+    outside: tuple[float, float]
+    inside: tuple[float, float]
+
+    @classmethod
+    def at(cls, price: Price, active: IntArray | list[int]) -> "Marginal":
+        """For a model that keeps these columns."""
+        k, nats = len(active), charge(price, active)
+        here = price.factor(k) * nats + price.base(k)
+        more, less = price.factor(k + 1), price.factor(max(k - 1, 0))
+        return cls(
+            (more * nats + price.base(k + 1) - here, more),
+            (here - less * nats - price.base(max(k - 1, 0)), less),
+        )
+
+    def of(self, inside: FloatArray, nats: FloatArray | float) -> FloatArray:
+        """Marginal price of every column; `inside` says which are in the model."""
+        out, into = self.outside, self.inside
+        return np.where(inside, into[0] + into[1] * nats, out[0] + out[1] * nats)
+
+
+def is_free(price: Price) -> bool:
+    """Whether units cost nothing of their own."""
+    return not np.any(price.nats)
+
+
+def worth_at(r: float) -> float:
+    """What a column with r = q²/s is worth at its own best precision, in nats: ½(r - 1 - log r), 0 for r ≤ 1."""
+    return float(0.5 * (r - 1 - np.log(r))) if r > 1 else 0.0
+
+
+def classification_price(n_rows: float, n_claims: int) -> float:
+    """What a feature must bring in a classifier: the worth at r = log D + log max(N, D).
+
+    With fewer rows than claims D that is the universal threshold |z| = √(2 log D) of a single weight's z-score; with
+    more rows it grows like the BIC's, so that false discoveries vanish.
+    """
+    return worth_at(float(np.log(n_claims) + np.log(max(n_rows, n_claims))))
+
+
+def false_discovery_price(n_features: int, expected: float = 0.05) -> float:
+    """What a feature weight must be worth so that of P useless ones `expected` pass.
+
+    The squared z-score of a useless weight, which cannot be negative, exceeds r with half of the probability that χ²
+    with one degree of freedom does; the price is the worth at that r.
+    """
+    return worth_at(float(chdtri(1, 2 * expected / n_features))) if n_features > 1 else 0.0
+
+
+def choice_price(K: FloatArray) -> float:
+    """What the best of many useless kernel columns would seem to be worth: the worth at r = 2 log m.
+
+    m counts the columns that differ: a narrow kernel has as many as rows, a wide one only a few. It is the
+    participation ratio (Σλ)²/Σλ² of the eigenvalues of the centred kernel matrix K, which its entries give directly.
+    """
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    square = float(np.vdot(K, K))
+    return worth_at(float(2 * np.log(np.trace(K) ** 2 / square))) if square > 0 else 0.0

@@ -1,0 +1,169 @@
+"""Climb the priced evidence of a least-squares problem: add, re-estimate or delete one column at a time.
+
+Tipping & Faul (2003), with four differences: S and Q of the candidates are kept by rank-one updates, the action taken
+is the one with the largest gain of *priced* evidence, the certificate (no action gains more than `tol`) is the stop
+rule, and where neither price nor hyper-prior has a say, σ² follows every action and all precisions move together now
+and then.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsebayes.core.evidence import noise_gain
+from sparsebayes.core.prices import Marginal
+from sparsebayes.core.scales import noise_mackay
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
+from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
+from sparsebayes.engine.scales import newton_step
+from sparsebayes.engine.state import AnyState, Snapshot, state_of
+
+UNLIMITED = 2**62
+"""Any number of additions."""
+EARLY_ACTIONS = 10
+"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter."""
+REFRESH_EVERY = 5
+"""Later σ² is re-estimated, and everything recomputed from scratch, every so many actions."""
+JOINT_EVERY = 15
+"""All precisions move together every so many actions: neighbouring columns take as many to share their work."""
+STEP_PARTS = (1.0, 0.25, 0.0625)
+"""Parts of a joint step that are tried until one does not lower the objective."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Stopping rule and allowed actions of one ascent."""
+
+    tol: float
+    """It ends when no action gains more nats."""
+    hold_noise: bool = False
+    max_additions: int = UNLIMITED
+    min_novelty: float = 0.0
+    """What enters must have at least this share of its squared length outside the model."""
+
+
+class Ascent:
+    """A climb from a start; one step is one action, or a re-estimation of the noise, or both."""
+
+    def __init__(self, problem: LeastSquares, start: Solution) -> None:
+        self.problem, self.state = problem, state_of(problem, start)
+        self._prices: dict[int, Marginal] = {}
+        self._uniform = not isinstance(problem.price.nats, np.ndarray)
+        self.state.survey(self._price())
+
+    def run(self, limits: Limits, trace: Trace, max_iter: int, callback: Callback | None = None) -> bool:
+        """Step until no allowed action gains more than the limit; says whether that was reached."""
+        self.limits, self.n_actions = limits, 0
+        self.additions_left = limits.max_additions
+        self.since_joint = 0
+        # A climb with few additions is too short for joint steps.
+        limited = limits.hold_noise and limits.max_additions < UNLIMITED
+        self.joint = self.problem.is_scale_free and not limited
+        self.follows = self.joint and not limits.hold_noise
+        settings = Settings(limits.tol, max_iter, callback)
+        return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
+
+    def snapshot(self) -> Snapshot:
+        """Where the climb is now, from scratch."""
+        return Snapshot.of(self.state, self._price())
+
+    def _step(self) -> Info:
+        """The best action, if any gains more than `tol`, and what is due after it."""
+        state, tol, hold_noise = self.state, self.limits.tol, self.limits.hold_noise
+        before, action = state.objective, "noise"
+        j, gain, alpha = self._best()
+        to_gain = gain if hold_noise else max(gain, noise_left(self.problem, state))
+        if gain > tol:
+            action = state.move(j, alpha)
+            self.additions_left -= action == "add"
+            self.n_actions += 1
+        due = self.n_actions % REFRESH_EVERY == 0 or gain <= tol
+        if self.joint and gain > tol and (hold_noise or self.n_actions > EARLY_ACTIONS):
+            self._after_action()
+        elif hold_noise and due:
+            state.refresh()
+        elif not hold_noise and to_gain > tol and (due or self.n_actions <= EARLY_ACTIONS):
+            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
+        return Info(before, to_gain, state.n_active, state.jitter, action)
+
+    def _best(self) -> tuple[int, float, float]:
+        """The column to move, the nats which that brings, and its new precision."""
+        state, limits = self.state, self.limits
+        best = state.best(self.additions_left > 0, limits.min_novelty, self._price())
+        if best[1] > max(limits.tol, state.outside_gain):
+            return best
+        if best[1] <= limits.tol and self.since_joint:
+            self._joint_step()
+        state.survey(self._price())
+        return state.best(self.additions_left > 0, limits.min_novelty, self._price())
+
+    def _after_action(self) -> None:
+        if self.follows:
+            rescale(self.problem, self.state)
+        self.since_joint += 1
+        if self.since_joint == JOINT_EVERY:
+            self._joint_step()
+
+    def _joint_step(self) -> None:
+        """One Newton step of all log α together, or a part of it, with σ² following or held.
+
+        Left undone where it promises less than `tol`. Either way everything is from scratch afterwards.
+        """
+        self.since_joint = 0
+        state, problem = self.state, self.problem
+        before, alpha, noise = state.objective, state.alpha_inside, state.noise
+        n = problem.n + 2 * problem.c if self.follows else np.inf
+        prior = problem.prior.of(np.array(state.active, dtype=np.intp)).at_noise(noise)
+        step, promise = newton_step(alpha, state.mean, state.Sigma, prior, n)
+        if promise > self.limits.tol:
+            for part in STEP_PARTS:
+                state.set_scales(alpha * np.exp(part * step), noise)
+                if self.follows:
+                    rescale(problem, state)
+                if state.objective >= before:
+                    return
+        state.set_scales(alpha, noise)
+
+    def _price(self) -> Marginal:
+        """What one column more costs, and what one of those inside saves."""
+        if not self._uniform:
+            return Marginal.at(self.problem.price, self.state.active)
+        k = self.state.n_active
+        if k not in self._prices:
+            self._prices[k] = Marginal.at(self.problem.price, list(range(k)))
+        return self._prices[k]
+
+
+def noise_terms(problem: LeastSquares, state: AnyState | Snapshot) -> tuple[float, float, float, float, float, float]:
+    """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
+
+    At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
+    """
+    rules = problem.prior.rules
+    d = problem.d + 0.5 * rules.rate * state.variance_sum if rules is not None and rules.rate else problem.d
+    return state.residual, state.noise, state.gamma_sum, problem.n, problem.c, d
+
+
+def next_noise(problem: LeastSquares, state: AnyState | Snapshot) -> float:
+    """σ² by MacKay's rule, kept above the floor."""
+    return max(noise_mackay(*noise_terms(problem, state)), NOISE_FLOOR)
+
+
+def noise_left(problem: LeastSquares, state: AnyState | Snapshot) -> float:
+    """Nats to be had from the noise variance; none when it would go below its floor."""
+    if state.noise <= NOISE_FLOOR and next_noise(problem, state) <= NOISE_FLOOR:
+        return 0.0
+    return noise_gain(*noise_terms(problem, state))
+
+
+def rescale(problem: LeastSquares, state: AnyState) -> None:
+    """Multiply σ² and all prior variances by one factor, the best.
+
+    That only scales C. As a function of σ² the objective is then -(½N + c) log σ² - (2d + tᵀ(t - Φμ))/(2σ²), where
+    tᵀ(t - Φμ) = ‖t - Φμ‖² + σ² μᵀAμ without cancellation. A Laplace prior's part, -½ λΣg with g = 1/(ασ²), stays.
+    """
+    n, c, noise = problem.n, problem.c, state.noise
+    best = (2 * problem.d + state.residual + noise * state.penalty) / (2 * c + n)
+    to = max(best, NOISE_FLOOR)
+    change = (0.5 * n + c) * float(np.log(to / noise) + best / to - best / noise)
+    state.rescale(to, state.objective - change)

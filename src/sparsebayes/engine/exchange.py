@@ -1,0 +1,78 @@
+"""Exchanges: take one column out of the model and put another in its place, as one move.
+
+With nearly equal columns a wrong one may hold the place of the right one: neither its deletion nor the other's addition
+pays alone. After column i has left, S and Q of every candidate are known in closed form (the rank-one rule of a
+deletion), so all exchanges cost one product of the Gram columns with Σ.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsebayes.core.prices import Price
+from sparsebayes.core.priors import Prior
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+
+
+class Exchange(NamedTuple):
+    """The best replacement of each column in the model."""
+
+    out: IntArray
+    """Columns of the model, best exchange first."""
+    into: IntArray
+    """What takes their place."""
+    alpha: FloatArray
+    """The precision that it should have."""
+    gain: FloatArray
+    """Nats of priced evidence that the exchange brings, everything else unchanged; may be negative."""
+
+    @property
+    def best_gain(self) -> float:
+        """Nats that the best exchange brings; 0 where none helps."""
+        return float(max(self.gain.max(initial=0.0), 0.0))
+
+
+def exchanges(
+    prior: Prior,
+    price: Price,
+    active: IntArray,
+    alpha: FloatArray,
+    mean: FloatArray,
+    Sigma: FloatArray,
+    across: FloatArray,
+    S: FloatArray,
+    Q: FloatArray,
+    barred: BoolArray,
+) -> Exchange:
+    """The best exchange for each column in the model.
+
+    `alpha`, `mean` and `Sigma` belong to the active columns, S and Q to all candidates, and `across` is φᵀBΦ of every
+    candidate with every active column. `barred` says which candidates may not enter. With F = across Σ, deleting
+    column i makes S + F_i²/Σ_ii and Q + F_i μ_i/Σ_ii of S and Q.
+    """
+    barred = barred.copy()
+    barred[active] = True
+    outside = np.flatnonzero(~barred)
+    if not len(active) or not len(outside):
+        nothing = np.empty(0, dtype=np.intp)
+        return Exchange(nothing, nothing, np.empty(0), np.empty(0))
+    var = Sigma.diagonal()
+    F = across[outside] @ Sigma
+    s = S[outside, None] + F**2 / var
+    q = Q[outside, None] + F * (mean / var)
+    own = prior.of(outside)
+    nats = np.broadcast_to(price.nats, len(S)) * price.factor(len(active))
+    into, brings, scales = np.empty(len(active), dtype=np.intp), np.empty(len(active)), np.empty(len(active))
+    inside = prior.of(active)
+    gamma = np.clip(1 - alpha * var, 0.0, 1.0)
+    present = inside.gain(alpha, gamma / var, mean / var) + inside.log_density(alpha) - nats[active]
+    for place in range(len(active)):
+        candidate = own.candidate(s[:, place], q[:, place])
+        worth = own.gain(candidate, s[:, place], q[:, place]) - nats[outside]
+        usable = np.isfinite(candidate)
+        worth[usable] += own.of(usable).log_density(candidate[usable])
+        best = int(np.argmax(np.where(usable, worth, -np.inf)))
+        into[place], scales[place] = outside[best], candidate[best]
+        brings[place] = worth[best] - present[place] if usable[best] else -np.inf
+    order = np.argsort(-brings)
+    return Exchange(active[order], into[order], scales[order], brings[order])

@@ -1,0 +1,138 @@
+"""A maximum of the priced evidence of a least-squares problem that neither single moves nor perturbations improve."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsebayes.core.prices import is_free
+from sparsebayes.engine.ascent import Ascent, Limits, next_noise, noise_left
+from sparsebayes.engine.exchange import Exchange, exchanges
+from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
+from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.state import Snapshot
+
+LOW_NOISE_GAIN = 0.5
+"""The noise is held low until no action gains more nats than this: finer work waits for the real noise."""
+LOW_NOISE_ADDITIONS = 128
+"""Most columns that enter while the noise is held low (and at most one for every four rows)."""
+NOISE_FACTORS = (0.1, 4.0)
+"""A perturbation holds the noise at the found value times these; see `search`. Both together find the truth more often
+than either (docs/min_gain.md)."""
+PERTURBED_ADDITIONS = 10
+"""Columns that a perturbation may add before the noise is released."""
+PERTURBED_TOL = 1e-2
+"""Nats by which a perturbation must be better; it is also climbed no finer than this."""
+
+
+def exchange_of(snapshot: Snapshot) -> Exchange:
+    """The best exchanges for the model of a snapshot."""
+    p, active, beta = snapshot.problem, snapshot.active, 1 / snapshot.noise
+    return exchanges(
+        p.prior.at_noise(snapshot.noise),
+        p.price,
+        active,
+        snapshot.alpha[active],
+        snapshot.posterior.mean,
+        snapshot.Sigma,
+        beta * snapshot.gram,
+        snapshot.S,
+        snapshot.Q,
+        snapshot.copies > 0,
+    )
+
+
+def climb(
+    problem: LeastSquares, start: Solution, limits: Limits, trace: Trace, settings: Settings
+) -> tuple[Snapshot, bool]:
+    """Single moves and, where columns have a price, exchanges, until none gains more than the limit's `tol`."""
+    ascent = Ascent(problem, start)
+    return finish(ascent, limits, trace, settings)
+
+
+def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
+    """Go on with a climb to its end."""
+    for _ in range(settings.max_iter):
+        converged = ascent.run(limits, trace, settings.max_iter, settings.callback)
+        snapshot = ascent.snapshot()
+        if not converged or is_free(ascent.problem.price):
+            break
+        found = exchange_of(snapshot)
+        if found.best_gain <= limits.tol:
+            break
+        ascent.state.move(int(found.out[0]), np.inf)
+        ascent.state.move(int(found.into[0]), float(found.alpha[0]))
+    return snapshot, converged
+
+
+def low_noise_limits(problem: LeastSquares) -> Limits:
+    """How far a climb from nothing goes while the noise is held low.
+
+    What enters must differ from what is in by as much as one row can say; below that rounding would choose.
+    """
+    room = min(LOW_NOISE_ADDITIONS, int(problem.n / 4))
+    return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=1 / problem.n)
+
+
+def cold_start(problem: LeastSquares, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
+    """From nothing, where columns are free: in the beginning the noise is held low.
+
+    Alone, the first of several columns that pay together explains little. If all the rest counted as noise at once, the
+    others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
+    line. Too many columns enter this way, but those that are not worth it leave when the noise is released.
+    """
+    ascent = Ascent(problem, empty(LOW_NOISE))
+    low = low_noise_limits(problem)
+    if ascent.run(low, trace, settings.max_iter, settings.callback):
+        return finish(ascent, Limits(settings.tol), trace, settings)
+    ascent.state.set_scales(ascent.state.alpha_inside, next_noise(problem, ascent.state))
+    return ascent.snapshot(), False
+
+
+def search(problem: LeastSquares, start: Solution, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
+    """Climb from a start; with a price, perturb the end and climb again while that helps.
+
+    With a price, the choice of features and the noise hold each other in place. The first of several features that only
+    pay together never enters while the others count as noise; a feature that pays at the low noise which it brought
+    itself never leaves, though both together may not pay. So the noise is held at a tenth of its value, and a bounded
+    number of features enter that would not otherwise; or at four times its value, and what then does not pay leaves.
+    Then the noise is released. If the end is better, it is the new start.
+    """
+    if not len(start.active) and problem.is_scale_free and problem.total_price([0]) == 0:
+        return cold_start(problem, trace, settings)
+    limits = Limits(settings.tol)
+    best, converged = climb(problem, start, limits, trace, settings)
+    if is_free(problem.price) or not converged:
+        return best, converged
+    held = Limits(max(settings.tol, PERTURBED_TOL), hold_noise=True, max_additions=PERTURBED_ADDITIONS)
+    factors = list(NOISE_FACTORS)
+    while factors:
+        here, extra = best.solution, Trace()
+        ascent = Ascent(problem, replace(here, noise=max(here.noise * factors.pop(0), NOISE_FLOOR)))
+        ascent.run(held, extra, settings.max_iter, settings.callback)
+        there, converged = climb(problem, _released(ascent), limits, extra, settings)
+        if converged and there.priced_evidence > best.priced_evidence + held.tol:
+            best, factors = there, list(NOISE_FACTORS)
+            trace.infos.extend(extra.infos)
+    return best, True
+
+
+def _released(ascent: Ascent) -> Solution:
+    """Where a perturbation ended, with the noise that fits it and without all that then does not pay.
+
+    Dropping all at once is quick, and harmless where the end is compared anyway.
+    """
+    ascent.state.set_scales(ascent.state.alpha_inside, next_noise(ascent.problem, ascent.state))
+    snapshot = ascent.snapshot()
+    stays = np.isfinite(snapshot.moves().alpha[snapshot.active])
+    solution = snapshot.solution
+    return Solution(solution.active[stays], solution.alpha[stays], solution.noise)
+
+
+def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
+    """The optimality gap: nats that the best change of a precision, of the noise, or exchange would still bring."""
+    gap = float(snapshot.moves().gain.max(initial=0.0))
+    if not hold_noise:
+        gap = max(gap, noise_left(snapshot.problem, snapshot))
+    return gap if is_free(snapshot.problem.price) else max(gap, exchange_of(snapshot).best_gain)
+
+

@@ -1,0 +1,160 @@
+"""Weighted least squares: a problem under Gaussian sites, which is all that the sequential search ever sees.
+
+For Gaussian noise it is the problem itself. For any other likelihood it is the problem under the sites of the present
+model, with the noise variance fixed at one.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior
+from sparsebayes.core.linalg import factorise
+from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
+from sparsebayes.core.prices import FREE, Price, is_free, total
+from sparsebayes.core.priors import ARD, Prior
+from sparsebayes.core.scales import NoiseRule
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
+
+NOISE_FLOOR = 1e-8
+"""Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""
+INITIAL_NOISE = 0.1
+"""Initial σ²/var(t) (Tipping 2001)."""
+LOW_NOISE = 0.01
+"""Lower initial σ²/var(t) for free columns, so that columns which only pay together can enter together."""
+LOST_DIGITS = 1e-6
+"""A difference below this share of its terms has lost six of sixteen digits, and is computed another way."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A Gaussian model: which columns, their precisions, and the noise."""
+
+    active: IntArray
+    alpha: FloatArray
+    noise: float
+
+
+def empty(noise: float) -> Solution:
+    """The model without any weight."""
+    return Solution(np.empty(0, dtype=np.intp), np.empty(0), noise)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise variance, as what one w-step hands to the next."""
+
+    variance: float
+
+    def keep(self, which: BoolArray) -> "Noise":
+        """The noise stays when weights go."""
+        return self
+
+
+@dataclass(frozen=True)
+class NoiseStep:
+    """Posterior at a noise variance, its log evidence less the prior's own term, and the next noise."""
+
+    posterior: GaussianPosterior
+    value: float
+    carry: Noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquares:
+    """Rows and target multiplied by √weight, in standard units (target variance one, columns of mean square one)."""
+
+    design: DenseRows
+    t: FloatArray
+    n_weighted: float
+    """Rows, counted by weight."""
+    flat_intercept: bool
+    """Whether a flat intercept was eliminated by centring."""
+    prior: Prior = ARD()
+    price: Price = FREE
+    c: float = 0.0
+    d: float = 0.0
+    """Gamma(c, d) hyper-prior on the noise precision."""
+    rest: float = 0.0
+    """Squared length of the part of the target that no weight can reach, where `compressed` has taken it out."""
+    start_alpha: float | None = None
+    """Precision with which a batch solver starts; None: the prior gives the predictor variance one."""
+    start_noise: float = INITIAL_NOISE
+    """Noise with which a batch solver starts."""
+
+    @property
+    def n(self) -> float:
+        """Degrees of freedom that the weights and the noise share."""
+        return self.n_weighted - self.flat_intercept
+
+    @property
+    def n_columns(self) -> int:
+        """M, the number of candidate columns."""
+        return self.design.n_columns
+
+    @cached_property
+    def projection(self) -> FloatArray:
+        """Φᵀt."""
+        return self.design.project(self.t)
+
+    @cached_property
+    def energy(self) -> float:
+        """‖t‖²."""
+        return float(self.t @ self.t) + self.rest
+
+    @cached_property
+    def column_energy(self) -> FloatArray:
+        """diag(ΦᵀΦ): for standardised columns the weighted row count, or 0 for a constant one."""
+        return self.design.column_square()
+
+    @cached_property
+    def is_scale_free(self) -> bool:
+        """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
+        return is_free(self.price) and self.prior.is_scale_free
+
+    def total_price(self, active: IntArray | list[int]) -> float:
+        """Nats asked of a model that keeps these columns."""
+        return total(self.price, active)
+
+    def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
+        """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
+        expanded = float(self.energy - mean @ (2 * self.projection[active] - gram @ mean))
+        return expanded if expanded > LOST_DIGITS * self.energy else self.residual_by_rows(active, mean)
+
+    def residual_by_rows(self, active: IntArray | list[int], mean: FloatArray) -> float:
+        """‖t - Φμ‖² without cancellation."""
+        return self.distance(self.design.columns(np.array(active, dtype=np.intp)) @ mean)
+
+    def distance(self, eta: FloatArray) -> float:
+        """‖t - η‖²."""
+        return float(((self.t - eta) ** 2).sum()) + self.rest
+
+    def fit(self, residual: float, noise: float) -> float:
+        """Log likelihood at the posterior mean, with a flat intercept integrated out."""
+        return gaussian_fit(residual, noise, self.n_weighted, self.flat_intercept)
+
+    def compressed(self) -> "LeastSquares":
+        """The same problem on as many rows as columns: ΦᵀΦ = RᵀR and Φᵀt = Rᵀt', so R and t' say all that Φ and t do.
+
+        Left as it is when there is little to win, when the columns are dependent, or when the target is so nearly
+        reproduced that the rest, a difference of large numbers, would have lost its digits.
+        """
+        if self.design.n_rows < 2 * self.n_columns or not self.column_energy.all():
+            return self
+        factor = factorise(self.design.gram())
+        t = factor.half_solve(self.projection)
+        rest = self.energy - float(t @ t)
+        if factor.jitter > 0 or rest < LOST_DIGITS * self.energy:
+            return self
+        return replace(self, design=self.design.compressed(factor.lower.T), t=t, rest=rest)
+
+    def noise_step(self, design: DenseRows, alpha: FloatArray, noise: float, rule: NoiseRule) -> NoiseStep:
+        """Exact posterior at a noise variance, and the noise variance that the rule makes of it."""
+        posterior = gaussian_posterior(design, 1 / noise, self.t / noise, alpha)
+        residual = self.distance(design.predict(posterior.mean))
+        value = integral(self.fit(residual, noise), posterior.mean, alpha, posterior.logdet)
+        value += float(log_hyper_prior(1 / noise, self.c, self.d))
+        new = rule(residual, noise, float(posterior.gamma.sum()), self.n, self.c, self.d)
+        return NoiseStep(posterior, value, Noise(max(new, NOISE_FLOOR)))

@@ -1,0 +1,167 @@
+"""Kernel regression with each row held out in closed form: error, variance, and the noise that the fit absorbed.
+
+The evidence chose vectors by the very rows with which it then measures the noise. New rows have no vector of their own;
+so each row is predicted as if it had not been there, nor its vector. Where the errors are larger than the model
+expected, the difference is noise variance that was absorbed by the fit (`excess_variance`).
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.regression import maximum, solve
+from sparsebayes.engine.result import Result
+
+BLOCK = 256
+"""Kept rows that are looked at together; each needs a few numbers for every candidate."""
+SPENT = 1e-10
+"""A candidate with no more than this part of its length outside the model would only repeat it."""
+
+
+@dataclass(frozen=True)
+class KernelResult:
+    """A fitted model on a choice of the columns; those are all of them, unless they were known approximately."""
+
+    problem: LeastSquares
+    result: Result
+    columns: IntArray
+    """Which columns of the design the problem's are."""
+    excess: float
+    """Variance of new observations beyond noise and posterior; see `excess_variance`."""
+
+
+def solve_kernel(
+    problem: LeastSquares, solver: str, settings: Settings, own: IntArray, start: Solution | None = None
+) -> KernelResult:
+    """Find a model with the named solver (or from `start`), and what it does not know of new observations.
+
+    Columns that are known approximately are made exact once they are chosen, and the model is fitted on them.
+    """
+    result = maximum(problem, solver, settings, start)
+    columns = result.active
+    exact_design = problem.design.exact(columns)
+    if exact_design is None:
+        return KernelResult(problem, result, np.arange(problem.n_columns), excess_variance(problem, result, own))
+    exact = replace(problem, design=exact_design, prior=problem.prior.of(columns))
+    chosen = replace(result.solution, active=np.arange(len(columns)))
+    settled = solve(exact, "sequential", settings, start=chosen)
+    settled.trace.infos[:0] = result.trace.infos
+    kept = replace(settled, active=columns[settled.active])
+    excess = excess_variance(problem, kept, own)
+    return KernelResult(exact, replace(settled, gap=max(settled.gap, result.gap)), columns, excess)
+
+
+class HeldOut(NamedTuple):
+    """For every row: its error, and the variance that the model expected of it, when the row had not been there."""
+
+    error: FloatArray
+    variance: FloatArray
+
+
+def excess_variance(problem: LeastSquares, result: Result, own: IntArray) -> float:
+    """Variance of new observations beyond noise and posterior, in the problem's units; 0 where the model is honest."""
+    rows = held_out(problem, result, own)
+    return max(_mean(problem, rows.error**2 - rows.variance), 0.0)
+
+
+def squared_error(problem: LeastSquares, result: Result, own: IntArray) -> float:
+    """Mean squared error of rows that were not there (see `held_out`), in the problem's units."""
+    return _mean(problem, held_out(problem, result, own).error ** 2)
+
+
+def _mean(problem: LeastSquares, values: FloatArray) -> float:
+    """Over the rows, by weight."""
+    return float(problem.design.root_weight**2 @ values) / problem.n_weighted
+
+
+def held_out(problem: LeastSquares, result: Result, own: IntArray) -> HeldOut:
+    """Each row predicted from the others at the scales that were found, all in closed form.
+
+    `own` names the column whose centre is this row alone, -1 where there is none. With h = βφᵀΣφ, plus 1/N for a flat
+    intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). A row that takes its own vector along
+    leaves a gap that another would have filled: the best of the candidates then enters, as it would have done.
+    """
+    design, posterior, noise = problem.design, result.posterior, result.noise
+    active, root_weight = result.active, design.root_weight
+    Phi = design.columns(active) / root_weight[:, None]
+    Sigma = posterior.covariance()
+    F = Phi @ Sigma
+    residual = problem.t / root_weight - Phi @ posterior.mean
+    leverage = np.einsum("ij,ij->i", F, Phi) / noise + problem.flat_intercept / problem.n_weighted
+    left = np.minimum(root_weight**2, 1.0)  # a row that counts several times leaves once
+    stays = _positive(1 - left * leverage)
+    error, variance = residual / stays, noise * (1 + leverage / stays)
+    position = np.full(design.n_columns, -1)
+    position[active] = np.arange(len(active))
+    takes = np.flatnonzero((own >= 0) & (position[own] >= 0))
+    replacements = _Replacements(problem, result, Sigma)
+    for start in range(0, len(takes), BLOCK):
+        which = takes[start : start + BLOCK]
+        at = Phi[which], residual[which], leverage[which], left[which]
+        error[which], variance[which] = replacements.fill(position[own[which]], design.rows(which), *at)
+    return HeldOut(error, variance)
+
+
+class _Replacements:
+    """The candidates outside the model, ready to take the place of a vector that leaves."""
+
+    def __init__(self, problem: LeastSquares, result: Result, Sigma: FloatArray) -> None:
+        active, energy = result.active, problem.column_energy
+        beta, self.noise = 1 / result.noise, result.noise
+        self.Sigma, self.mean = Sigma, result.posterior.mean
+        gram = problem.design.gram_columns(active)
+        projected = gram @ result.posterior.root.T
+        self.beta_gram = beta * gram
+        self.S = beta * energy - beta**2 * np.einsum("ij,ij->i", projected, projected)
+        self.Q = beta * (problem.projection - gram @ self.mean)
+        self.least = SPENT * beta * energy
+        self.outside = energy > 0
+        self.outside[active] = False
+
+    def fill(
+        self,
+        position: IntArray,
+        rows: FloatArray,
+        Phi: FloatArray,
+        residual: FloatArray,
+        leverage: FloatArray,
+        left: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Errors and variances of rows that leave with a vector each, after the best candidate has taken its place.
+
+        Each line of a matrix belongs to a row that leaves; `position` says where in the model its vector is, `rows` are
+        its values of all columns.
+        """
+        beta, each = 1 / self.noise, np.arange(len(Phi))
+        column = self.Sigma[position]
+        var, mean = column[each, position], self.mean[position]
+        # Without vector j: Σ - Σ_jΣ_jᵀ/Σ_jj and μ - Σ_j μ_j/Σ_jj (the rank-one rule of deletion).
+        share = np.einsum("ij,ij->i", column, Phi) / var
+        F = Phi @ self.Sigma - share[:, None] * column
+        residual = residual + share * mean
+        leverage = leverage - beta * share**2 * var
+        common = column @ self.beta_gram.T
+        S = self.S + common**2 / var[:, None]
+        Q = self.Q + common * (mean / var)[:, None]
+        # Without the row: what candidate m has there beyond the model is φ_m(x) - φᵀΣ βΦᵀφ_m.
+        beyond = rows - F @ self.beta_gram.T
+        stays = _positive(1 - left * leverage)
+        S = S - beta * (left / stays)[:, None] * beyond**2
+        Q = Q - beta * (left * residual / stays)[:, None] * beyond
+        error, variance = residual / stays, self.noise * (1 + leverage / stays)
+        # Of most gain is the largest r = q²/s; with α = s²/(q² - s) the new variance 1/(α + s) is (1 - 1/r)/s.
+        S = np.where(self.outside & (self.least < S), S, np.inf)
+        ratio = Q**2 / S
+        best = np.argmax(ratio, axis=1)
+        new = (1 - 1 / np.maximum(ratio[each, best], 1.0)) / S[each, best]  # 0 where none is better than nothing
+        there = beyond[each, best] / stays
+        return error - new * Q[each, best] * there, variance + new * there**2
+
+
+def _positive(stays: FloatArray) -> FloatArray:
+    """1 - h, which is positive but for rounding."""
+    return np.maximum(stays, np.finfo(np.float64).eps)

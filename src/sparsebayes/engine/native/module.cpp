@@ -1,0 +1,153 @@
+// The compiled form of engine/state.py: same numbers, no decisions.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "state.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace gaussian {
+
+using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
+
+Vector numbers(nb::handle array) {
+    const Array view = nb::cast<Array>(array);
+    Vector copy(view.shape(0));
+    for (size_t m = 0; m < copy.size(); ++m) copy[m] = view.data()[static_cast<std::int64_t>(m) * view.stride(0)];
+    return copy;
+}
+
+// A NumPy array that owns the numbers; a matrix is stored column by column.
+template <typename Number>
+nb::object array(std::vector<Number> numbers, size_t rows, int n_axes) {
+    auto *own = new std::vector<Number>(std::move(numbers));
+    nb::capsule owner(own, [](void *at) noexcept { delete static_cast<std::vector<Number> *>(at); });
+    const size_t shape[] = {rows, rows > 0 ? own->size() / rows : 0};
+    const std::int64_t strides[] = {1, static_cast<std::int64_t>(rows)};
+    return nb::cast(nb::ndarray<nb::numpy, Number>(own->data(), n_axes, shape, owner, strides));
+}
+
+nb::object array(Vector numbers) {
+    const size_t rows = numbers.size();
+    return array(std::move(numbers), rows, 1);
+}
+
+nb::object lower_root(const State &state) {
+    Square root = state.posterior.root;
+    for (size_t k = 0; k < root.size; ++k) std::fill_n(&root(0, k), k, 0.0);
+    return array(root.at, root.size, 2);
+}
+
+nb::object gram(const State &state) {
+    Vector all;
+    all.reserve(state.active.size() * state.problem.n_columns());
+    for (const Vector &column : state.gram) all.insert(all.end(), column.begin(), column.end());
+    return array(std::move(all), state.problem.n_columns(), 2);
+}
+
+double logdet(const State &state) {
+    double value = -2 * state.posterior.half_logdet;
+    for (const double each : state.alpha_inside()) value -= std::log(each);
+    return value;
+}
+
+// Φᵀφ_j: from the whole Gram matrix where there is one, or else asked of the design, with the interpreter's lock.
+std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_columns(nb::object design) {
+    const nb::object whole = nb::getattr(design, "known_gram", nb::none());
+    if (!whole.is_none())
+        return [gram = nb::cast<Matrix>(whole)](std::int64_t j, const std::function<Indices()> &) {
+            Vector column(gram.shape(1));
+            const double *row = gram.data() + j * gram.stride(0);
+            for (size_t m = 0; m < column.size(); ++m) column[m] = row[static_cast<std::int64_t>(m) * gram.stride(1)];
+            return column;
+        };
+    return [ask = nb::object(design.attr("gram_column"))](std::int64_t j, const std::function<Indices()> &ahead) {
+        nb::gil_scoped_acquire lock;
+        return numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
+    };
+}
+
+Problem read_problem(nb::object problem, double a, Vector b, double rate, bool positive, Vector nats) {
+    const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
+    Problem read;
+    read.n_weighted = number("n_weighted"), read.energy = number("energy");
+    read.c = number("c"), read.d = number("d");
+    read.a = a, read.rate = rate, read.positive = positive, read.b = std::move(b), read.nats = std::move(nats);
+    read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
+    read.column_energy = numbers(problem.attr("column_energy"));
+    read.projection = numbers(problem.attr("projection"));
+    read.gram_column = gram_columns(problem.attr("design"));
+    read.residual_by_rows = [ask = nb::object(problem.attr("residual_by_rows"))](const Indices &active,
+                                                                                const Vector &mean) {
+        nb::gil_scoped_acquire lock;
+        return nb::cast<double>(ask(active, mean));
+    };
+    return read;
+}
+
+using Price = std::tuple<double, double, double, double>;
+
+MarginalPrice marginal(const Price &price) {
+    return {std::get<0>(price), std::get<1>(price), std::get<2>(price), std::get<3>(price)};
+}
+
+}  // namespace gaussian
+
+NB_MODULE(_native, module) {
+    using namespace gaussian;
+    blas::load_all();
+    nb::exception<NotPositiveDefinite>(module, "NotPositiveDefinite",
+                                       nb::module_::import_("numpy.linalg").attr("LinAlgError"));
+    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    nb::class_<State>(module, "State")
+        .def(
+            "__init__",
+            [](State *self, nb::object problem, Indices active, Vector alpha, double noise, double a, nb::handle b,
+               double rate, bool positive, nb::handle nats, double copy, double lost_digits, std::int64_t working,
+               std::int64_t prefetch, Vector jitter_ladder) {
+                Problem read = read_problem(problem, a, numbers(b), rate, positive, numbers(nats));
+                Constants constants{copy, lost_digits, working, prefetch, std::move(jitter_ladder)};
+                new (self) State(std::move(read), std::move(constants), active, alpha, noise);
+            },
+            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a, "positive"_a, "nats"_a, "copy"_a,
+            "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a)
+        .def("survey", [](State &self, Price price) { self.survey(marginal(price)); }, "price"_a, unlocked)
+        .def(
+            "best",
+            [](const State &self, bool may_add, double min_novelty, Price price) {
+                const Move move = self.best(may_add, min_novelty, marginal(price));
+                return std::make_tuple(move.j, move.gain, move.alpha);
+            },
+            "may_add"_a, "min_novelty"_a, "price"_a)
+        .def("move", &State::move, "j"_a, "alpha"_a, unlocked)
+        .def("set_scales", &State::set_scales, "alpha"_a, "noise"_a, unlocked)
+        .def("rescale", &State::rescale, "noise"_a, "objective"_a)
+        .def("refresh", &State::refresh, unlocked)
+        .def_ro("active", &State::active)
+        .def_ro("noise", &State::noise)
+        .def_ro("evidence", &State::evidence)
+        .def_ro("objective", &State::objective)
+        .def_ro("outside_gain", &State::outside_gain)
+        .def_ro("residual", &State::residual)
+        .def_ro("gamma_sum", &State::gamma_sum)
+        .def_prop_ro("penalty", &State::penalty)
+        .def_prop_ro("variance_sum", &State::variance_sum)
+        .def_prop_ro("n_active", [](const State &self) { return self.active.size(); })
+        .def_prop_ro("jitter", [](const State &self) { return self.posterior.jitter; })
+        .def_prop_ro("alpha_inside", [](const State &self) { return array(self.alpha_inside()); })
+        .def_prop_ro("alpha", [](const State &self) { return array(self.alpha); })
+        .def_prop_ro("S", [](const State &self) { return array(self.S); })
+        .def_prop_ro("Q", [](const State &self) { return array(self.Q); })
+        .def_prop_ro("mean", [](const State &self) { return array(self.posterior.mean); })
+        .def_prop_ro("Sigma", [](const State &self) { return array(self.posterior.Sigma.at, self.active.size(), 2); })
+        .def_prop_ro("root", &lower_root)
+        .def_prop_ro("logdet", &logdet)
+        .def_prop_ro("gram", &gram)
+        .def_prop_ro("copies", [](const State &self) { return array(self.copies, self.copies.size(), 1); });
+}

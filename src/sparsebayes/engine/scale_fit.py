@@ -1,0 +1,183 @@
+"""Precisions and local approximation of a model on a few columns, converged together, under the real likelihood.
+
+The fixed point is Tipping's, α(μ² + Σ_mm) = 1 under the view. With Laplace's approximation that is not quite a maximum
+of the evidence, because the view moves with α.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsebayes.core.posterior import relevance
+from sparsebayes.core.prices import total
+from sparsebayes.core.scales import noise_mackay
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.scales import LONGEST, newton_step
+from sparsebayes.engine.view import Point, View
+
+MAX_TURNS = 2000
+"""Turns that a fit may take; usually a dozen are enough, contact points of nearly separable classes take hundreds."""
+SLOWEST = 0.05
+"""Smallest part of a step of log α that is taken when the steps keep turning back."""
+JUDGE_BELOW = 0.1
+"""A column is judged once the evidence moves by no more nats than this: far from the mode the view misjudges."""
+
+
+@dataclass(frozen=True)
+class ScaleFit:
+    """A model: columns, precisions, where the view is taken, the view, and the log evidence with the hyper-prior."""
+
+    active: IntArray
+    alpha: FloatArray
+    point: Point
+    design: DenseRows
+    """The columns of the model, formed."""
+    view: View
+    evidence: float
+    converged: bool
+    tol: float
+    """Nats to which it was fitted."""
+
+    def priced(self, problem: Problem) -> float:
+        """Log evidence less the price of what is kept."""
+        return self.evidence - total(problem.price, self.active)
+
+    def factors(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
+        """s and q of the kept columns: γ/Σ_jj and μ_j/Σ_jj."""
+        var = self.view.posterior.var
+        return relevance(self.alpha, var) / var, self.point.weights(problem, self.view) / var
+
+    def worth(self, problem: Problem) -> FloatArray:
+        """Nats that each kept column brings at its best precision, by the view."""
+        prior, (s, q) = problem.prior.of(self.active), self.factors(problem)
+        return prior.gain(prior.candidate(s, q), s, q)
+
+
+def fit_scales(
+    problem: Problem, active: IntArray, alpha: FloatArray, point: Point, tol: float, *, drop_worthless: bool
+) -> ScaleFit:
+    """Converge precisions and view; with `drop_worthless`, a column that the view gives no use leaves on the way.
+
+    Each turn takes one step of the point (Newton's method to the mode, or new contact points) and one of the
+    precisions. Steps that turn back are shortened.
+    """
+    return _ScaleFitting(problem, active, alpha, point, tol, drop_worthless).run()
+
+
+class _ScaleFitting:
+    """The turns of one fit."""
+
+    def __init__(
+        self, problem: Problem, active: IntArray, alpha: FloatArray, point: Point, tol: float, drop_worthless: bool
+    ) -> None:
+        self.problem, self.tol, self.drop_worthless = problem, tol, drop_worthless
+        self.active, self.alpha = active, np.maximum(alpha, problem.prior.min_alpha)
+        self.design = problem.design.keep(active)
+        self.point = point.revived(problem, self.design, self.alpha)
+        self.last, self.pace, self.evidence = np.zeros(len(alpha)), 1.0, -np.inf
+
+    def run(self) -> ScaleFit:
+        for _ in range(MAX_TURNS):
+            if self._turn():
+                return self._result(True)
+        self._look()
+        return self._result(False)
+
+    def _look(self) -> float:
+        """The view here; how far the evidence has moved."""
+        problem, alpha = self.problem, self.alpha
+        if np.isfinite(problem.prior.floor):  # which weights are at their floor is known at the mode only
+            self.point = self.point.settled(problem, self.design, alpha)
+        self.view = self.point.view(problem, self.design, alpha)
+        before, prior = self.evidence, problem.prior.of(self.active)
+        self.evidence = self.point.value(problem, self.design, self.view, alpha) + prior.scale_term(alpha)
+        return abs(self.evidence - before)
+
+    def _turn(self) -> bool:
+        """One turn; says whether there was nothing left to do."""
+        moved = self._look()
+        problem, alpha, posterior = self.problem, self.alpha, self.view.posterior
+        if (leaves := self._leaving(moved)).any():
+            self._drop(leaves)
+            return False
+        mean, Sigma = self.point.weights(problem, self.view), posterior.covariance()
+        prior = problem.prior.of(self.active)
+        free = self._free(mean, posterior.var)
+        step = np.zeros(len(alpha))
+        if free.all():
+            step, _ = newton_step(alpha, mean, Sigma, prior)
+        elif free.any():
+            step[free], _ = newton_step(alpha[free], mean[free], Sigma[np.ix_(free, free)], prior.of(free))
+        lowest = np.log(prior.min_alpha / alpha) if prior.min_alpha else -LONGEST
+        step = np.maximum(step, lowest)
+        gamma = relevance(alpha, posterior.var)
+        if moved <= self.tol and np.max(gamma * np.abs(step), initial=0.0) <= self.tol:
+            return True
+        # Signs of steps at rounding level mean nothing.
+        turned = step @ self.last < -(self.tol**2)
+        self.pace = max(self.pace / 2, SLOWEST) if turned else min(1.1 * self.pace, 1.0)
+        self.last = self.pace * step
+        self.point = self.point.follow(problem, self.design, self.view, alpha)
+        self.point = self.point.relearned(problem, self.view, noise_mackay)
+        self.alpha = alpha * np.exp(self.last)
+        return False
+
+    def _free(self, mean: FloatArray, var: FloatArray) -> BoolArray:
+        """Precisions that may move; the others are held at the least one, and no other step must count on them.
+
+        The slope in log α is ½(1 - α(μ² + Σ_mm)).
+        """
+        least = self.problem.prior.min_alpha
+        if not least:
+            return np.ones(len(mean), dtype=bool)
+        return (self.alpha > least * (1 + 1e-12)) | (self.alpha * (mean**2 + var) < 1)
+
+    def _leaving(self, moved: float) -> BoolArray:
+        """Columns that leave now.
+
+        A weight at its floor leaves at once: the mode is the same without it. Of those that the view gives no use at any
+        precision the one that costs most leaves.
+        """
+        mean, var = self.point.weights(self.problem, self.view), self.view.posterior.var
+        leaves = mean <= self.problem.prior.floor
+        if leaves.any() or not self.drop_worthless or moved > JUDGE_BELOW:
+            return leaves
+        prior = self.problem.prior.of(self.active)
+        s, q = relevance(self.alpha, var) / var, mean / var
+        worthless = prior.gain(prior.candidate(s, q), s, q) <= 0
+        if worthless.any():
+            leaves[np.argmin(np.where(worthless, prior.gain(self.alpha, s, q), np.inf))] = True
+        return leaves
+
+    def _drop(self, leaves: BoolArray) -> None:
+        stays = ~leaves
+        self.active, self.alpha, self.last = self.active[stays], self.alpha[stays], self.last[stays]
+        self.design = self.design.keep(stays)
+        self.point = self.point.keep(stays).revived(self.problem, self.design, self.alpha)
+        self.evidence = -np.inf
+
+    def _result(self, converged: bool) -> ScaleFit:
+        return ScaleFit(self.active, self.alpha, self.point, self.design, self.view, self.evidence, converged, self.tol)
+
+
+def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> ScaleFit:
+    """The model without some of its columns, fitted anew under the real likelihood."""
+    stays = ~columns
+    return fit_scales(problem, fit.active[stays], fit.alpha[stays], fit.point.keep(stays), tol, drop_worthless=False)
+
+
+def with_more(
+    problem: Problem, fit: ScaleFit, columns: IntArray, alpha: FloatArray, tol: float, *, drop_worthless: bool
+) -> ScaleFit:
+    """The model with some columns more, fitted anew under the real likelihood."""
+    active, scales = np.append(fit.active, columns), np.append(fit.alpha, alpha)
+    return fit_scales(problem, active, scales, fit.point.grow(len(columns)), tol, drop_worthless=drop_worthless)
+
+
+def refitted(problem: Problem, fit: ScaleFit, tol: float, *, drop_worthless: bool) -> ScaleFit:
+    """The same model to another tolerance."""
+    return fit_scales(problem, fit.active, fit.alpha, fit.point, tol, drop_worthless=drop_worthless)
+
+

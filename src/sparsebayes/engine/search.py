@@ -1,0 +1,286 @@
+"""The sequential search for every likelihood: the view proposes, only real evidence decides.
+
+1. One wide pass gives S and Q of all candidates under the view of the present model (engine/candidates.py).
+2. The most promising of them are the working set. Under the view they are a least-squares problem with known noise, on
+   which the Gaussian search (engine/ascent.py) runs to its end. Columns that it added are the proposal.
+3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py). Nothing
+   leaves except on the real priced evidence, and nothing enters that does not raise it.
+4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
+   again under the same view. The certificate is that nothing is left, in nats.
+
+With Gaussian noise the view is the problem itself, and engine/gaussian_search.py is all of the search.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sparsebayes.core.prices import is_free
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.candidates import Candidates, least_squares
+from sparsebayes.engine.exchange import Exchange, exchanges
+from sparsebayes.engine.gaussian_search import low_noise_limits
+from sparsebayes.engine.least_squares import Solution
+from sparsebayes.engine.loop import Info, Settings, Trace, iterate
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.scale_fit import ScaleFit, fit_scales, refitted, with_more, without
+from sparsebayes.engine.state import ALL_COLUMNS, rank_candidates
+
+WORKING_SET = 128
+"""Columns whose products are formed for a proposal, beside those in the model."""
+LOOSE = 0.03
+"""Nats to which models are fitted while the search goes on: the next proposal moves them by more."""
+MIN_RISE = 1e-3
+"""Nats of real evidence that a move must bring where columns have a price; less is within the view's own error."""
+DOUBT = 3.0
+"""What a kept column is worth by the view is believed from this many prices on; below, the model is fitted without it."""
+TRIES = 3
+"""Single columns of a refused proposal, best first, that are tried alone."""
+LOWER_PRICE = 3.0
+"""A perturbation divides all prices by this, so that columns enter which only pay together."""
+PERTURBED_ADDITIONS = 10
+"""Columns that a perturbation may add."""
+LABEL_NOISE = 0.03
+"""Noise, as a share of the target's variance under the first view, with which free columns start; see `cold_start`."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where the search is: the model, and what it has tried in vain since the model last changed."""
+
+    fit: ScaleFit
+    refused: frozenset[int] = frozenset()
+    """Columns that were proposed and did not raise the evidence."""
+    kept: frozenset[int] = frozenset()
+    """Columns whose deletion was tried and lowers the evidence."""
+    exchanged: frozenset[tuple[int, int]] = frozenset()
+    """Exchanges that were tried and lower it."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A problem, the tolerance, and how many columns may still enter."""
+
+    problem: Problem
+    tol: float
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether columns have no price."""
+        return is_free(self.problem.price)
+
+    @property
+    def min_rise(self) -> float:
+        """Nats that a move must really bring."""
+        return self.tol if self.is_free else max(self.tol, MIN_RISE)
+
+    def better(self, there: ScaleFit, here: ScaleFit) -> bool:
+        """Whether the real priced evidence has risen."""
+        return there.priced(self.problem) > here.priced(self.problem) + self.min_rise
+
+    def step(self, at: Standing, room: int) -> tuple[Standing, Info, int]:
+        """Add what is proposed; else delete or exchange; else end. Also returns how many columns may still enter."""
+        found = Candidates.of(self.problem, at.fit)
+        moves = found.moves(self.problem)
+        outside = np.isinf(found.alpha())
+        gain = np.where(outside, moves.gain, 0.0)
+        gain[list(at.refused)] = 0.0
+        best = float(gain.max(initial=0.0))
+        if room > 0 and best > self.min_rise:
+            there, n_added = self._added(at, found, gain, moves.alpha, room)
+            return there, self._info(there.fit, best, "add"), room - n_added
+        exact = at if self._is_exact(at.fit) else replace(at, fit=self._exact(at.fit))
+        if exact is not at:
+            return exact, self._info(exact.fit, np.inf, "settle"), room
+        there = self._deleted(at, moves.worth)
+        if there.fit is at.fit:
+            there = self._exchanged(there, found)
+        change = 0.0 if there.fit is at.fit else np.inf
+        return there, self._info(there.fit, change, "exchange" if change else "end"), room
+
+    def _info(self, fit: ScaleFit, change: float, action: str) -> Info:
+        return Info(fit.evidence, change, len(fit.active), fit.view.posterior.jitter, action)
+
+    def _is_exact(self, fit: ScaleFit) -> bool:
+        return fit.tol <= self.tol
+
+    def _exact(self, fit: ScaleFit) -> ScaleFit:
+        return refitted(self.problem, fit, self.tol, drop_worthless=self.is_free)
+
+    # --- additions ---
+
+    def _added(
+        self, at: Standing, found: Candidates, gain: FloatArray, alpha: FloatArray, room: int
+    ) -> tuple[Standing, int]:
+        """The model with the proposed columns that raise the real evidence; without any, they are refused."""
+        columns, scales = self.propose(at.fit, found, gain, room)
+        there = with_more(self.problem, at.fit, columns, scales, LOOSE, drop_worthless=self.is_free)
+        there = self._pruned(there)
+        if self.better(there, at.fit):
+            return Standing(there), len(np.setdiff1d(there.active, at.fit.active))
+        for j in np.argsort(-gain)[:TRIES]:
+            if gain[j] <= self.min_rise:
+                break
+            one = np.array([j], dtype=np.intp)
+            there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
+            if self.better(there, at.fit):
+                return Standing(there), 1
+        tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
+        return replace(at, refused=at.refused | tried), 0
+
+    def propose(self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int) -> tuple[IntArray, FloatArray]:
+        """Columns to add and their precisions: what the Gaussian search adds to the model under its view."""
+        promising = np.flatnonzero(gain > 0)
+        size = len(gain) if len(gain) <= ALL_COLUMNS else WORKING_SET
+        order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:size]
+        columns = np.append(fit.active, np.sort(promising[order]))
+        view = least_squares(self.problem, fit, columns)
+        ascent = Ascent(view, Solution(np.arange(len(fit.active)), fit.alpha, 1.0))
+        # Finer than a tenth of what is promised need not be: the real likelihood decides in the end.
+        limits = Limits(min(LOOSE, 0.1 * float(gain.max())), hold_noise=True, max_additions=room)
+        ascent.run(limits, Trace(), 10 * len(columns))
+        state = ascent.state
+        new = [(columns[j], a) for j, a in zip(state.active, state.alpha_inside, strict=True) if j >= len(fit.active)]
+        if not new:  # the first addition was taken back: the best column alone
+            j = int(np.argmax(gain))
+            return np.array([j], dtype=np.intp), found.moves(self.problem).alpha[[j]]
+        return np.array([j for j, _ in new], dtype=np.intp), np.array([a for _, a in new])
+
+    def _pruned(self, fit: ScaleFit) -> ScaleFit:
+        """Without the columns that are not worth their price, one after the other, by the real evidence."""
+        if self.is_free:
+            return fit
+        needed: set[int] = set()
+        while True:
+            worth = fit.worth(self.problem)
+            price = np.broadcast_to(self.problem.price.nats, self.problem.design.n_columns)[fit.active]
+            doubtful = [k for k in np.argsort(worth - price) if worth[k] < price[k] and fit.active[k] not in needed]
+            if not doubtful:
+                return fit
+            there = without(self.problem, fit, np.arange(len(fit.active)) == doubtful[0], LOOSE)
+            if there.priced(self.problem) >= fit.priced(self.problem):
+                fit = there
+            else:
+                needed.add(int(fit.active[doubtful[0]]))
+
+    # --- deletions and exchanges ---
+
+    def _deleted(self, at: Standing, worth: FloatArray) -> Standing:
+        """The model without a column of doubtful worth, if that is better by the real evidence.
+
+        Where the kept columns all but separate the classes there is no curvature left, and the view finds each of them
+        worth next to nothing; what a column really brings is what is lost without it.
+        """
+        if self.is_free:
+            return at
+        tried = set(at.kept)
+        price = np.broadcast_to(self.problem.price.nats, len(worth))
+        for k in np.argsort(worth[at.fit.active]):
+            j = int(at.fit.active[k])
+            if worth[j] < DOUBT * price[j] and j not in tried:
+                there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
+                if self.better(there, at.fit):
+                    return Standing(there)
+                tried.add(j)
+        return replace(at, kept=frozenset(tried))
+
+    def exchanges(self, at: Standing, found: Candidates) -> Exchange:
+        """The exchanges that the view proposes and that were not tried yet."""
+        fit, problem = at.fit, self.problem
+        posterior, mean = fit.view.posterior, fit.point.weights(problem, fit.view)
+        S, Q = problem.prior.outside(found.S, found.Q)
+        some = exchanges(
+            problem.prior, problem.price, fit.active, fit.alpha, mean, posterior.covariance(), found.across, S, Q,
+            found.copy,
+        )  # fmt: skip
+        new = np.array([(int(i), int(j)) not in at.exchanged for i, j in zip(some.out, some.into, strict=True)], bool)
+        return Exchange(*(each[new] for each in some))
+
+    def _exchanged(self, at: Standing, found: Candidates) -> Standing:
+        """The model with one column exchanged, if that is better by the real evidence."""
+        if self.is_free:
+            return at
+        some, fit = self.exchanges(at, found), at.fit
+        for i, j, alpha, gain in zip(*some, strict=True):
+            if gain <= self.min_rise:
+                break
+            stays = fit.active != i
+            active, scales = np.append(fit.active[stays], j), np.append(fit.alpha[stays], alpha)
+            point = fit.point.keep(stays).grow(1)
+            there = fit_scales(self.problem, active, scales, point, self.tol, drop_worthless=False)
+            if self.better(there, fit):
+                return Standing(there)
+            at = replace(at, exchanged=at.exchanged | {(int(i), int(j))})
+        return at
+
+    def certificate(self, at: Standing) -> tuple[FloatArray, float]:
+        """Nats that each column brings or would bring, and what the best change would still bring.
+
+        Changes that were tried and did not bring what the view promised do not count.
+        """
+        found = Candidates.of(self.problem, at.fit)
+        moves = found.moves(self.problem)
+        gain, worth = moves.gain.copy(), moves.worth.copy()
+        gain[list(at.refused)] = 0.0
+        if not self.is_free:
+            price = np.broadcast_to(self.problem.price.nats, len(worth))
+            for k, j in enumerate(at.fit.active):
+                if worth[j] < DOUBT * price[j]:
+                    there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
+                    worth[j] = at.fit.evidence - there.evidence
+                    gain[j] = max(price[j] - worth[j], 0.0)
+        gap = float(gain.max(initial=0.0))
+        return worth, gap if self.is_free else max(gap, self.exchanges(at, found).best_gain)
+
+
+def climb(
+    search: Search, fit: ScaleFit, settings: Settings, trace: Trace, max_additions: int | None = None
+) -> tuple[Standing, bool]:
+    """Steps until none raises the real priced evidence."""
+    room = search.problem.design.n_columns if max_additions is None else max_additions
+
+    def step(at: Standing) -> tuple[Standing, Info]:
+        nonlocal room
+        there, info, room = search.step(at, room)
+        return there, info
+
+    return iterate(Standing(fit), step, trace=trace, settings=replace(settings, tol=0.0))
+
+
+def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> tuple[Standing, bool]:
+    """Climb from a start; with a price, perturb the end (at lower prices) and climb again while that helps."""
+    here = Search(problem, settings.tol)
+    best, converged = climb(here, start, settings, trace)
+    if here.is_free:
+        return best, converged
+    lower = replace(here, problem=replace(problem, price=replace(problem.price, nats=problem.price.nats / LOWER_PRICE)))
+    while converged:
+        extra = Trace()
+        low, _ = climb(lower, best.fit, settings, extra, PERTURBED_ADDITIONS)
+        there, converged = climb(here, low.fit, settings, extra)
+        if not converged or not here.better(there.fit, best.fit):
+            return best, True
+        best = there
+        trace.infos.extend(extra.infos)
+    return best, converged
+
+
+def cold_start(problem: Problem) -> ScaleFit:
+    """A model to begin with: empty, or for free columns those which a regression with far too little noise takes in.
+
+    As in regression (gaussian_search.cold_start) columns that pay together then come in together; those that are not
+    worth it leave when the model is fitted. In wide designs that would take longer than the whole search.
+    """
+    nothing = np.empty(0, dtype=np.intp)
+    first = fit_scales(problem, nothing, np.empty(0), problem.start(0), LOOSE, drop_worthless=True)
+    design = problem.design
+    if not is_free(problem.price) or design.n_columns > ALL_COLUMNS:
+        return first
+    view = least_squares(problem, first, np.arange(design.n_columns))
+    ascent = Ascent(view, Solution(nothing, np.empty(0), LABEL_NOISE))
+    ascent.run(low_noise_limits(view), Trace(), design.n_columns)
+    active = np.array(ascent.state.active, dtype=np.intp)
+    alpha = design.keep(active).column_square(problem.weight) / problem.weight.sum()
+    return fit_scales(problem, active, alpha, problem.start(len(active)), LOOSE, drop_worthless=True)

@@ -1,0 +1,368 @@
+"""The state of the Gaussian search: the model, and what every candidate would bring to it.
+
+`State` is the readable definition; `native/state.hpp` is the same compiled. Both hold the posterior of the model and
+S, Q of the candidates, and keep them current by rank-one updates while columns come and go (docs/mathematics.md,
+section 4; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparsebayes.core.evidence import log_evidence, log_hyper_prior
+from sparsebayes.core.linalg import JITTER_LADDER
+from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
+from sparsebayes.core.prices import Marginal
+from sparsebayes.core.priors import Moves, best_moves
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
+
+try:
+    from sparsebayes.engine import _native
+except ImportError:  # no compiler when the package was installed
+    _native = None  # type: ignore[assignment]
+
+COMPILED = _native is not None and os.environ.get("SPARSEBAYES_COMPILED") != "0"
+"""Whether the compiled state is used. SPARSEBAYES_COMPILED=0 in the environment asks for the NumPy form."""
+COPY = 1 - 1e-10
+"""Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products."""
+PREFETCH = 32
+"""Gram columns that are computed in one pass over the rows: the pass is then bound by arithmetic, not by memory."""
+WORKING_SET = 64
+"""Candidates that are kept current between two surveys of all; the next few actions are nearly always among them."""
+ALL_COLUMNS = 512
+"""With at most this many columns all of them are kept current: that costs less than a survey."""
+
+
+def working_set_size(n_columns: int) -> int:
+    """How many candidates are kept current."""
+    return n_columns if n_columns <= ALL_COLUMNS else WORKING_SET
+
+
+def rank_candidates(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
+    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns has no influence."""
+    return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
+
+
+class State:
+    """μ, Σ of the model and S, Q of the candidates.
+
+    An action changes S and Q of every candidate, but the next few actions are nearly always among the few best. So a
+    survey recomputes all and chooses a working set; actions keep that current until a candidate outside it may bring
+    more than any inside (`outside_gain`). S and Q of the others are those of the last survey.
+    """
+
+    def __init__(self, problem: LeastSquares, start: Solution) -> None:
+        self.problem = problem
+        self.active: list[int] = []
+        self.alpha = np.full(problem.n_columns, np.inf)
+        self.noise = start.noise
+        self._gram = np.empty((problem.n_columns, 8), order="F")
+        self.copies = np.zeros(problem.n_columns, dtype=np.intp)
+        """Of how many columns in the model each candidate is a multiple."""
+        for j, alpha in zip(start.active, start.alpha, strict=True):
+            self._include(int(j), float(alpha), start.active)
+        self.working: IntArray = np.empty(0, dtype=np.intp)
+        self.outside_gain = 0.0
+        self.S, self.Q = np.empty(problem.n_columns), np.empty(problem.n_columns)
+        self.refresh()
+
+    def _include(self, j: int, alpha: float, ahead: IntArray) -> None:
+        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
+        if self.copies[j]:
+            norm = np.sqrt(self.problem.column_energy[j] * self.problem.column_energy[self.active])
+            twin = self.active[int(np.argmax(np.abs(self.gram[j]) / norm))]
+            scale = self.problem.column_energy[j] / self.problem.column_energy[twin]
+            self.alpha[twin] = 1 / (1 / self.alpha[twin] + scale / alpha)
+            return
+        self._append_column(len(self.active), j, lambda: ahead)
+        self.active.append(j)
+        self.alpha[j] = alpha
+
+    @property
+    def gram(self) -> FloatArray:
+        """ΦᵀΦ_active (all candidates × active)."""
+        return self._gram[:, : len(self.active)]
+
+    @property
+    def n_active(self) -> int:
+        """Columns in the model."""
+        return len(self.active)
+
+    @property
+    def alpha_inside(self) -> FloatArray:
+        """Their precisions."""
+        return self.alpha[self.active]
+
+    @property
+    def penalty(self) -> float:
+        """μᵀAμ."""
+        return float(self.alpha_inside @ self.mean**2)
+
+    @property
+    def variance_sum(self) -> float:
+        """Σ 1/α."""
+        return float((1 / self.alpha_inside).sum())
+
+    def survey(self, price: Marginal) -> None:
+        """Everything from scratch; then the working set is chosen anew."""
+        self.working = np.arange(self.problem.n_columns)
+        self.refresh()
+        outside = np.flatnonzero(np.isinf(self.alpha))
+        gain = self.moves(price).gain[outside]
+        order, count = rank_candidates(gain, self.S[outside], self.Q[outside]), working_set_size(self.problem.n_columns)
+        self.working = outside[order[:count]]
+        self.outside_gain = float(gain[order[count]]) if len(order) > count else 0.0
+
+    def refresh(self) -> None:
+        """The model and the working set from scratch, for the present α and σ²."""
+        active, alpha, p = self.active, self.alpha_inside, self.problem
+        working, beta = self.working, 1 / self.noise
+        gram = self.gram[active]
+        self.posterior = posterior_from_gram(beta * gram, beta * p.projection[active], alpha)
+        self.mean, self.Sigma, self.jitter = self.posterior.mean, self.posterior.covariance(), self.posterior.jitter
+        P = self.gram[working]
+        projected = P @ self.posterior.root.T  # Σ = rootᵀ root
+        self.S[working] = beta * p.column_energy[working] - beta**2 * np.einsum("ij,ij->i", projected, projected)
+        self.Q[working] = beta * (p.projection[working] - P @ self.mean)
+        self._measure()
+        self.evidence = log_evidence(p.fit(self.residual, self.noise), self.mean, alpha, self.posterior.logdet)
+        prior = p.prior.of(np.array(active, dtype=np.intp)).at_noise(self.noise)
+        self.objective = self.evidence + prior.scale_term(alpha) - 0.5 * float(np.log(alpha).sum())
+        self.objective += float(log_hyper_prior(beta, p.c, p.d))
+
+    def _measure(self) -> None:
+        """‖t - Φμ‖² and Σγ."""
+        self.residual = self.problem.residual(self.active, self.mean, self.gram[self.active])
+        self.gamma_sum = float((1 - self.alpha_inside * self.Sigma.diagonal()).sum())
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
+        s, q = self.S.copy(), self.Q.copy()
+        var = self.Sigma.diagonal()
+        s[self.active] = relevance(self.alpha_inside, var) / var
+        q[self.active] = self.mean / var
+        return s, q
+
+    def moves(self, price: Marginal) -> Moves:
+        """The best change of every single precision, given all others."""
+        s, q = self.factors()
+        inside = np.isfinite(self.alpha)
+        prices = price.of(inside, self.problem.price.nats)
+        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
+        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))
+
+    def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]:
+        """The column whose move brings most among the model and the working set, the nats, and its new precision.
+
+        What enters must have the share `min_novelty` of its length outside the model; with nothing in, s = β‖φ‖².
+        """
+        moves, reachable = self.moves(price), np.isfinite(self.alpha)
+        if may_add:
+            novel = min_novelty * self.problem.column_energy <= self.S * self.noise
+            reachable[self.working[novel[self.working]]] = True
+        brings = np.where(reachable, moves.gain, 0.0)
+        best = int(np.argmax(brings)) if len(brings) else -1
+        return (best, float(brings[best]), float(moves.alpha[best])) if best >= 0 else (-1, 0.0, np.inf)
+
+    def set_scales(self, alpha: FloatArray, noise: float) -> None:
+        """All precisions of the model, and the noise; everything that depends on them from scratch."""
+        self.alpha[self.active], self.noise = alpha, noise
+        self.refresh()
+
+    def rescale(self, noise: float, objective: float) -> None:
+        """Multiply σ² and all prior variances by one factor: μ stays, Σ grows with the factor, S and Q shrink."""
+        factor = noise / self.noise
+        self.noise, self.objective = noise, objective
+        self.alpha[self.active] /= factor
+        self.Sigma *= factor
+        self.S /= factor
+        self.Q /= factor
+
+    def move(self, j: int, alpha: float) -> str:
+        """Give column j the precision α (∞: take it out); says which of the three actions that was."""
+        prior, was = self.problem.prior.of(np.array([j])).at_noise(self.noise), self.alpha[j]
+        s, q = (each[j : j + 1] for each in self.factors())
+        for at, sign in ((np.array([alpha]), 1), (np.array([was]), -1)):
+            if np.isfinite(at[0]):
+                self.objective += sign * float((prior.gain(at, s, q) + prior.log_density(at))[0])
+        if np.isinf(was):
+            action = "add"
+            self._add(j, alpha)
+        elif np.isinf(alpha):
+            action = "delete"
+            self._delete(j, float(s[0]), float(q[0]))
+        else:
+            action = "re-estimate"
+            position, change = self.active.index(j), alpha - was
+            self._rank_one(position, change / (1 + change * self.Sigma[position, position]))
+            self.alpha[j] = alpha
+        self._measure()
+        return action
+
+    def _add(self, j: int, alpha: float) -> None:
+        beta, M, working = 1 / self.noise, len(self.active), self.working
+        self._append_column(M, j, lambda: working[:PREFETCH])
+        g = self.Sigma @ (beta * self._gram[j, :M])
+        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)  # φ_mᵀ B e_j, e_j = φ_j outside the model
+        var = 1 / (alpha + self.S[j])
+        mean = var * self.Q[j]
+        corner = -var * g[:, None]
+        self.Sigma = np.block([[self.Sigma + var * np.outer(g, g), corner], [corner.T, np.full((1, 1), var)]])
+        self.mean = np.append(self.mean - mean * g, mean)
+        self.S[working] -= var * beta_e**2
+        self.Q[working] -= mean * beta_e
+        self.active.append(j)
+        self.alpha[j] = alpha
+
+    def _delete(self, j: int, s: float, q: float) -> None:
+        position = self.active.index(j)
+        self._rank_one(position, 1 / self.Sigma[position, position])
+        self.S[j], self.Q[j] = s, q
+        if j not in self.working:
+            self.working = np.append(self.working, j)
+        self.Sigma = np.delete(np.delete(self.Sigma, position, 0), position, 1)
+        self.mean = np.delete(self.mean, position)
+        self.copies -= self._is_copy(self._gram[:, position], j)
+        self._gram[:, position : len(self.active) - 1] = self._gram[:, position + 1 : len(self.active)]
+        self.active.pop(position)
+        self.alpha[j] = np.inf
+
+    def _rank_one(self, position: int, kappa: float) -> None:
+        column, mean = self.Sigma[:, position].copy(), self.mean[position]
+        common = (self.gram[self.working] @ column) / self.noise  # φ_mᵀ B Φ Σ_j
+        self.Sigma -= kappa * np.outer(column, column)
+        self.mean = self.mean - kappa * mean * column
+        self.S[self.working] += kappa * common**2
+        self.Q[self.working] += kappa * mean * common
+
+    def _append_column(self, position: int, j: int, ahead: Callable[[], IntArray]) -> None:
+        if position == self._gram.shape[1]:
+            wider = np.empty((len(self._gram), max(8, 2 * position)), order="F")
+            wider[:, :position] = self._gram
+            self._gram = wider
+        self._gram[:, position] = self.problem.design.gram_column(j, ahead)
+        self.copies += self._is_copy(self._gram[:, position], j)
+
+    def _is_copy(self, gram_column: FloatArray, j: int) -> IntArray:
+        """1 for every other candidate that is a multiple of φ_j."""
+        energy = self.problem.column_energy
+        copy = gram_column**2 >= COPY**2 * energy * energy[j]
+        copy[j] = False
+        return np.asarray(copy, dtype=np.intp)
+
+
+class CompiledState:
+    """`State`, compiled; the numbers are read from it when they are asked for."""
+
+    def __init__(self, problem: LeastSquares, start: Solution) -> None:
+        assert _native is not None
+        self.problem = problem
+        rules, n = problem.prior.rules, problem.n_columns
+        assert rules is not None
+        self.native = _native.State(
+            problem,
+            start.active.tolist(),
+            start.alpha.tolist(),
+            start.noise,
+            a=float(rules.a),
+            b=np.full(n, rules.b) if np.isscalar(rules.b) else np.asarray(rules.b, dtype=np.float64),
+            rate=float(rules.rate),
+            positive=rules.positive,
+            nats=np.broadcast_to(np.asarray(problem.price.nats, dtype=np.float64), n).copy(),
+            copy=COPY,
+            lost_digits=LOST_DIGITS,
+            working=working_set_size(n),
+            prefetch=PREFETCH,
+            jitter_ladder=list(JITTER_LADDER),
+        )
+        for name in ("move", "set_scales", "rescale", "refresh"):
+            setattr(self, name, getattr(self.native, name))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.native, name)
+
+    def survey(self, price: Marginal) -> None:
+        """Everything from scratch; then the working set is chosen anew."""
+        self.native.survey((*price.outside, *price.inside))
+
+    def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]:
+        """The column whose move brings most, the nats, and its new precision."""
+        return self.native.best(may_add, min_novelty, (*price.outside, *price.inside))
+
+
+AnyState = State | CompiledState
+
+
+def state_of(problem: LeastSquares, start: Solution) -> AnyState:
+    """Compiled if available and the prior's rules are, else NumPy."""
+    return CompiledState(problem, start) if COMPILED and problem.prior.rules is not None else State(problem, start)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is known of a model at the end of a search, from scratch and for every candidate."""
+
+    problem: LeastSquares
+    active: IntArray
+    alpha: FloatArray
+    """Of all candidates; ∞ outside the model."""
+    noise: float
+    S: FloatArray
+    Q: FloatArray
+    posterior: GaussianPosterior
+    Sigma: FloatArray
+    gram: FloatArray
+    copies: IntArray
+    evidence: float
+    objective: float
+    residual: float
+    gamma_sum: float
+
+    @classmethod
+    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
+        """Where the state is now."""
+        state.survey(price)
+        active = np.array(state.active, dtype=np.intp)
+        alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
+        if isinstance(state, State):
+            posterior = state.posterior
+        else:
+            var = Sigma.diagonal()
+            zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
+            posterior = GaussianPosterior(state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter)
+        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum
+        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
+
+    @property
+    def solution(self) -> Solution:
+        """The model."""
+        return Solution(self.active, self.alpha[self.active], self.noise)
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
+        s, q = self.S.copy(), self.Q.copy()
+        s[self.active] = self.posterior.gamma / self.posterior.var
+        q[self.active] = self.posterior.mean / self.posterior.var
+        return s, q
+
+    @property
+    def variance_sum(self) -> float:
+        """Σ 1/α of the model."""
+        return float((1 / self.alpha[self.active]).sum())
+
+    @property
+    def priced_evidence(self) -> float:
+        """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
+        return self.evidence - self.problem.total_price(self.active)
+
+    def moves(self) -> Moves:
+        """The best change of every single precision, given all others."""
+        s, q = self.factors()
+        inside = np.isfinite(self.alpha)
+        prices = Marginal.at(self.problem.price, self.active).of(inside, self.problem.price.nats)
+        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
+        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))

@@ -1,0 +1,351 @@
+"""The local Gaussian approximation of a problem: where it is taken, the posterior under it, and the way to the mode.
+
+A *point* says where the likelihood is approximated: at a mode (Laplace's method), or at the contact points of a lower
+bound (variational inference). A *view* is the Gaussian posterior under the sites taken there. The flat intercept is
+eliminated here, exactly and in one way: the columns are centred with the sites' precisions as weights. Newton's method
+to the mode is written here and nowhere else (docs/mathematics.md, sections 1 and 3).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from sparsebayes.core.evidence import integral
+from sparsebayes.core.likelihoods import Likelihood, Sites, expansion, weighted
+from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
+from sparsebayes.core.scales import TINY, NoiseRule
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.data.dense import DenseRows
+
+if TYPE_CHECKING:
+    from sparsebayes.engine.problem import Problem
+
+NEWTON_STEPS = 100
+"""Largest number of Newton steps; from any start a few dozen are enough."""
+HALVINGS = 40
+"""A step is halved at most this often: 2⁻⁴⁰ of it changes nothing that can be measured."""
+ROUNDING = 1e-13
+"""Share of the penalised likelihood that a step may seem to lose by rounding: at the mode all steps gain less."""
+LONGEST_LEAP = 30.0
+"""Longest extrapolation of contact points, in steps; beyond it the two steps seen say nothing."""
+
+
+@dataclass(frozen=True)
+class View:
+    """The posterior of the weights and of η = level + Φw under sites; Φ is centred where the intercept is flat."""
+
+    design: DenseRows
+    sites: Sites
+    posterior: GaussianPosterior
+    level: float
+    """Posterior mean of η where all (centred) columns are zero."""
+    level_variance: float
+    """Its variance; 0 without a flat intercept."""
+    eta: FloatArray
+    """Posterior mean of every row's η."""
+
+    @property
+    def rows(self) -> DenseRows:
+        """The design."""
+        return self.design
+
+    def variance(self) -> FloatArray:
+        """Posterior variance of every row's η."""
+        return self.level_variance + self.posterior.predictor_variance(self.design)
+
+    def intercept(self, origin: FloatArray) -> float:
+        """Posterior mean of η at the point `origin` of the input space."""
+        return self.level - float(((self.design.mean - origin) / self.design.scale) @ self.posterior.mean)
+
+    def integral(self, alpha: FloatArray) -> float:
+        """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
+        value = integral(self.sites.value(self.eta), self.posterior.mean, alpha, self.posterior.logdet)
+        return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
+
+
+def take_view(
+    design: DenseRows, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None
+) -> View:
+    """Posterior under given sites; `own` are sites of the weights themselves, a factor of their prior."""
+    b, h = np.asarray(sites.precision), sites.shift
+    level, variance = 0.0, 0.0
+    if flat_intercept:
+        total = float(b.sum())
+        level, variance = float(h.sum()) / total, 1 / total
+        design = design.centred(b)
+    if own is None:
+        posterior = gaussian_posterior(design, b, h - b * level, alpha)
+    else:
+        posterior = gaussian_posterior(design, b, h - b * level, alpha + own.precision, own.shift)
+    return View(design, sites, posterior, level, variance, level + design.predict(posterior.mean))
+
+
+class WStep(NamedTuple):
+    """Posterior for given precisions, its log evidence less the prior's own term, and where to go on."""
+
+    view: View
+    value: float
+    point: "Point"
+
+    @property
+    def posterior(self) -> GaussianPosterior:
+        """Posterior of the weights."""
+        return self.view.posterior
+
+    @property
+    def carry(self) -> "Point":
+        """What the next step takes over."""
+        return self.point
+
+
+class Point(Protocol):
+    """Where a local approximation is taken, and the likelihood with its present parameters.
+
+    `design` has the columns that the weights belong to, as the problem has them (not centred by sites).
+    """
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """With its present parameters."""
+
+    def keep(self, which: BoolArray) -> Self:
+        """Without some of the weights."""
+
+    def grow(self, n: int) -> Self:
+        """With n weights more, at zero."""
+
+    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+        """The sites here."""
+
+    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+        """The posterior under them."""
+
+    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+        """Log evidence at the view here, less ½ log|A| and the hyper-prior."""
+
+    def weights(self, problem: "Problem", view: View) -> FloatArray:
+        """The weights that the view is about: its posterior mean or, under a bounded prior, the mode."""
+
+    def level_at(self, problem: "Problem", view: View) -> float:
+        """The intercept that goes with `weights`, at the view's own origin."""
+
+    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> Self:
+        """A better point to start from, if this one is hopeless."""
+
+    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> Self:
+        """One step of the point, given the view here."""
+
+    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> Self:
+        """The point that belongs to these precisions, as far as it is defined without a further re-estimation."""
+
+    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+        """The view that these precisions ask for, as far as it can be had at once."""
+
+    def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> Self:
+        """With the likelihood's own parameters re-estimated, where it has any."""
+
+
+def _relearned(likelihood: Likelihood, problem: "Problem", view: View, rule: NoiseRule) -> Likelihood:
+    if not likelihood.learns:
+        return likelihood
+    return likelihood.updated(problem.t, problem.weight, view.eta, view.variance(), rule)
+
+
+@dataclass(frozen=True)
+class Mode:
+    """Laplace's method: the weights and, at the design's own origin, the intercept."""
+
+    likelihood: Likelihood
+    w: FloatArray
+    level: float = 0.0
+    _eta: FloatArray | None = field(default=None, compare=False, repr=False)
+
+    def keep(self, which: BoolArray) -> "Mode":
+        """Without some of the weights."""
+        return replace(self, w=self.w[which], _eta=None)
+
+    def grow(self, n: int) -> "Mode":
+        """With n weights more, at zero."""
+        return replace(self, w=np.append(self.w, np.zeros(n)))
+
+    def eta(self, design: DenseRows) -> FloatArray:
+        """The linear predictor."""
+        return self.level + design.predict(self.w) if self._eta is None else self._eta
+
+    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+        """The expansion at the mode."""
+        return expansion(self.likelihood, problem.t, self.eta(design), problem.weight)
+
+    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+        """The posterior under it."""
+        own = problem.prior.weight_sites(self.w)
+        return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept, own)
+
+    def log_likelihood(self, problem: "Problem", design: DenseRows) -> float:
+        """log p(t | w)."""
+        return float(problem.weight @ self.likelihood.log_density(problem.t, self.eta(design)))
+
+    def penalised(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> float:
+        """log p(t | w) - ½ wᵀAw, and what else the prior says of the weights."""
+        fit = self.log_likelihood(problem, design)
+        return fit - 0.5 * float(alpha @ self.w**2) + problem.prior.log_factor(self.w)
+
+    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+        """Laplace's log evidence at the view here, less ½ log|A| and the hyper-prior.
+
+        With a Gaussian prior this is the view's own integral, which at a distance δ from the mode is wrong by δ³ only.
+        """
+        if np.isinf(problem.prior.floor) and problem.prior.weight_sites(self.w) is None:
+            return view.integral(alpha)
+        value = self.penalised(problem, design, alpha) + 0.5 * view.posterior.logdet
+        value += problem.prior.log_mass(self.w, view.posterior.var)
+        return value + (0.5 * float(np.log(2 * np.pi * view.level_variance)) if view.level_variance else 0.0)
+
+    def weights(self, problem: "Problem", view: View) -> FloatArray:
+        """The mode where the prior is bounded; else the posterior mean, which is one Newton step ahead of it."""
+        return view.posterior.mean if np.isinf(problem.prior.floor) else self.w
+
+    def level_at(self, problem: "Problem", view: View) -> float:
+        """Under a bounded prior that of the mode."""
+        return view.level if np.isinf(problem.prior.floor) else self.level + float(view.design.mean @ self.w)
+
+    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Mode":
+        """The model without weights where that is better: with all rows saturated there is no curvature to go by."""
+        level = self.likelihood.base_level(problem.t, problem.weight) if problem.flat_intercept else 0.0
+        base = Mode(self.likelihood, np.zeros_like(self.w), level, np.full(len(problem.t), level))
+        return max((self, base), key=lambda mode: mode.penalised(problem, design, alpha))
+
+    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Mode":
+        """Newton's step, halved until it is no step down.
+
+        Weights have a floor in some models. One at the floor that the slope pushes against it stays there, the others
+        take Newton's step among themselves, cut at the floor (Bertsekas 1982).
+        """
+        goal, here, floor = self._goal(problem, design, view, alpha), self.eta(design), problem.prior.floor
+        aim, value = goal.eta(design), self.penalised(problem, design, alpha)
+        nothing = ROUNDING * (1 + abs(value))  # at the mode the last and best step may seem to lose so much
+        part = 1.0
+        for _ in range(HALVINGS):
+            w, level = self.w + part * (goal.w - self.w), self.level + part * (goal.level - self.level)
+            if np.isinf(floor):
+                there = Mode(self.likelihood, w, level, here + part * (aim - here))
+            else:
+                there = Mode(self.likelihood, np.maximum(w, floor), level)
+            if there.penalised(problem, design, alpha) >= value - nothing:
+                return there
+            part /= 2
+        return self
+
+    def _goal(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Mode":
+        """Where Newton's whole step leads."""
+        floor, flat = problem.prior.floor, problem.flat_intercept
+        if np.isfinite(floor):
+            pull = problem.weight * self.likelihood.derivatives(problem.t, self.eta(design))[0]
+            free = (self.w > floor) | (design.project(pull) - alpha * self.w > 0)
+            if not free.all():
+                part, w = design.keep(free), np.zeros_like(self.w)
+                view = take_view(part, self.sites(problem, design), alpha[free], flat)
+                w[free] = view.posterior.mean
+                return Mode(self.likelihood, w, view.intercept(part.mean) if flat else 0.0)
+        level = view.intercept(design.mean) if flat else 0.0
+        own = problem.prior.weight_sites(self.w)
+        eta = view.eta if own is None else None
+        return Mode(self.likelihood, view.posterior.mean, level, eta)
+
+    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Mode":
+        """The maximum of the penalised likelihood, by Newton's method.
+
+        It ends when a step gains no more than rounding; the error of the weights is then the square of the last step's.
+        """
+        here = self.revived(problem, design, alpha)
+        value = here.penalised(problem, design, alpha)
+        for _ in range(NEWTON_STEPS):
+            here = here.follow(problem, design, here.view(problem, design, alpha), alpha)
+            before, value = value, here.penalised(problem, design, alpha)
+            if value - before <= ROUNDING * (1 + abs(before)):
+                break
+        return here
+
+    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+        """The view at the mode."""
+        mode = self.settled(problem, design, alpha)
+        view = mode.view(problem, design, alpha)
+        return WStep(view, mode.value(problem, design, view, alpha), mode)
+
+    def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> "Mode":
+        """With the likelihood's own parameters re-estimated."""
+        return replace(self, likelihood=_relearned(self.likelihood, problem, view, rule))
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Variational inference: one contact point ξ per row, where the bound touches the likelihood."""
+
+    likelihood: Likelihood
+    xi: FloatArray
+    before: tuple[FloatArray, ...] = field(default=(), compare=False, repr=False)
+    """The contact points before these, since the last extrapolation."""
+
+    def keep(self, which: BoolArray) -> "Contact":
+        """Rows stay when weights go."""
+        return replace(self, before=())
+
+    def grow(self, n: int) -> "Contact":
+        """Rows stay when weights come."""
+        return replace(self, before=())
+
+    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+        """The bound."""
+        return weighted(self.likelihood.bound(problem.t, self.xi), problem.weight)
+
+    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+        """The posterior under it."""
+        return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept)
+
+    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+        """The bound on the log evidence, less ½ log|A| and the hyper-prior."""
+        return view.integral(alpha)
+
+    def weights(self, problem: "Problem", view: View) -> FloatArray:
+        """The posterior mean."""
+        return view.posterior.mean
+
+    def level_at(self, problem: "Problem", view: View) -> float:
+        """That of the view."""
+        return view.level
+
+    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Contact":
+        """The same: a bound is never hopeless."""
+        return self
+
+    def tightest(self, problem: "Problem", view: View) -> FloatArray:
+        """ξ² = E[(η - centre)²], where the bound is largest."""
+        return np.sqrt((view.eta - self.likelihood.centre(problem.t)) ** 2 + view.variance())
+
+    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Contact":
+        """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
+
+        They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
+        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖.
+        """
+        xi = self.tightest(problem, view)
+        if len(self.before) < 1:
+            return replace(self, xi=xi, before=(*self.before, self.xi))
+        x0, x1, x2 = (np.log(np.maximum(each, TINY)) for each in (self.before[0], self.xi, xi))
+        r, v = x1 - x0, x2 - 2 * x1 + x0
+        length = min(float(np.sqrt((r @ r) / max(v @ v, TINY))), LONGEST_LEAP)
+        return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
+
+    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Contact":
+        """The same: any contact points make a bound."""
+        return self
+
+    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+        """The view at these contact points, and the tightest ones for the next step."""
+        view = self.view(problem, design, alpha)
+        return WStep(view, view.integral(alpha), replace(self, xi=self.tightest(problem, view)))
+
+    def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> "Contact":
+        """With the likelihood's own parameters re-estimated."""
+        return replace(self, likelihood=_relearned(self.likelihood, problem, view, rule))
