@@ -7,6 +7,7 @@ import numpy as np
 
 from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
+from sparsebayes.data.formed import FormedColumns
 
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
@@ -30,6 +31,7 @@ class DenseRows:
     mean: FloatArray
     scale: FloatArray
     root_weight: FloatArray
+    _offset: FloatArray | None = field(default=None, repr=False)
     _gram: list[FloatArray] = field(default_factory=list, repr=False)
     """The Gram matrix with unit weights, once it was asked for."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
@@ -40,6 +42,13 @@ class DenseRows:
         """The rows as they are."""
         n, m = X.shape
         return cls(X, np.zeros(m), np.ones(m), np.ones(n))
+
+    @classmethod
+    def formed(cls, Phi: FloatArray) -> "DenseRows":
+        """Columns as they are, few of whose products will be asked for: no Gram matrix is formed for them."""
+        rows = cls.of(Phi)
+        rows._square.append(np.einsum("ij,ij->j", Phi, Phi))
+        return rows
 
     @property
     def n_rows(self) -> int:
@@ -69,11 +78,17 @@ class DenseRows:
                 constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
         gram = [gram / scale[:, None] / scale for gram in rows._gram]
-        return DenseRows(self.X, mean, scale, rows.root_weight, gram, _square=[np.where(constant, 0.0, total)])
+        return DenseRows(self.X, mean, scale, rows.root_weight, _gram=gram, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
-        return DenseRows(self.X, (weight @ self.X) / weight.sum(), self.scale, self.root_weight)
+        mean = (weight @ self.X) / weight.sum()
+        return DenseRows(self.X, mean, self.scale, self.root_weight, (mean - self.mean) / self.scale)
+
+    @property
+    def offset(self) -> FloatArray:
+        """Where the columns are measured from since they were centred, in standard units."""
+        return np.zeros(self.n_columns) if self._offset is None else self._offset
 
     def unweighted(self) -> "DenseRows":
         """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
@@ -101,7 +116,11 @@ class DenseRows:
         return total / self.scale**2
 
     def _weighted_square(self, weight: FloatArray) -> FloatArray:
-        raw = np.einsum("n,nm,nm->m", weight, self.X, self.X)
+        raw = np.zeros(self.n_columns)
+        step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
+        for start in range(0, self.n_rows, step):
+            block = self.X[start : start + step]
+            raw += weight[start : start + step] @ (block * block)
         square = raw + self.mean * (self.mean * weight.sum() - 2 * (weight @ self.X)) if self.mean.any() else raw
         lost = np.flatnonzero(square < 1e-6 * raw)
         square[lost] = weight @ (self.X[:, lost] - self.mean[lost]) ** 2
@@ -114,12 +133,9 @@ class DenseRows:
         block /= self.scale[which]
         return block
 
-    def keep(self, which: IntArray | BoolArray) -> "DenseRows":
-        """Rows of the chosen columns only, formed: what is kept is small, and then used many times."""
-        kept = DenseRows.of(np.ascontiguousarray(self.columns(which)))
-        if self._gram:
-            kept._gram.append(self._gram[0][np.ix_(which, which)])
-        return kept
+    def keep(self, which: IntArray | BoolArray) -> FormedColumns:
+        """The chosen columns only, formed."""
+        return FormedColumns(np.ascontiguousarray(self.columns(which)))
 
     def compressed(self, R: FloatArray) -> "DenseRows":
         """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
@@ -151,6 +167,11 @@ class DenseRows:
     def rows(self, which: IntArray) -> FloatArray:
         """Some rows of the standardised design, not weighted."""
         return (self.X[which] - self.mean) / self.scale
+
+    @property
+    def is_plain(self) -> bool:
+        """No: columns are standardised on the fly."""
+        return False
 
     @property
     def usable(self) -> BoolArray:

@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import BLOCK_BYTES, DenseRows
+from sparsebayes.data.formed import FormedColumns
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -135,9 +136,9 @@ class LowRankRows:
         """Φ[:, which], formed from true kernel columns."""
         return self.exact(which).columns(slice(None))
 
-    def keep(self, which: IntArray | BoolArray) -> DenseRows:
-        """Rows of the chosen columns only, formed from true kernel columns: a model on them is exact."""
-        return DenseRows.of(np.ascontiguousarray(self.columns(which)))
+    def keep(self, which: IntArray | BoolArray) -> FormedColumns:
+        """The chosen columns only, formed from true kernel columns: a model on them is exact."""
+        return FormedColumns(np.ascontiguousarray(self.columns(which)))
 
     def column_square(self, weight: FloatArray | None = None) -> FloatArray:
         """diag(Φᵀ diag(weight) Φ)."""

@@ -1,5 +1,6 @@
 """What native/module.cpp offers."""
 
+from sparsebayes.core.prices import Marginal
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LeastSquares
 
@@ -45,11 +46,29 @@ class State:
         prefetch: int,
         jitter_ladder: list[float],
     ) -> None: ...
-    def survey(self, price: tuple[float, float, float, float]) -> None: ...
+    def survey(self, price: Marginal) -> None: ...
     def best(
-        self, may_add: bool, min_novelty: float, price: tuple[float, float, float, float]
+        self, may_add: bool, min_novelty: float, price: Marginal
     ) -> tuple[int, float, float]: ...
     def move(self, j: int, alpha: float) -> str: ...
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
-    def rescale(self, noise: float, objective: float) -> None: ...
+    def rescale(self, noise_floor: float) -> None: ...
     def refresh(self) -> None: ...
+
+def take_view(
+    Phi: FloatArray, b: FloatArray, h: FloatArray, alpha: FloatArray, flat_intercept: bool, jitter_ladder: list[float]
+) -> tuple[
+    FloatArray, FloatArray, FloatArray, float, float, FloatArray, FloatArray, float, float
+]: ...
+def newton_step(
+    alpha: FloatArray,
+    mean: FloatArray,
+    Sigma: FloatArray,
+    n: float,
+    own_slope: FloatArray | float,
+    own_curvature: FloatArray | float,
+    *,
+    longest: float,
+    min_curvature: float,
+    min_gamma: float,
+) -> tuple[FloatArray, float]: ...

@@ -86,7 +86,7 @@ def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSq
     if isinstance(price.nats, np.ndarray):
         price = type(price)(**{**vars(price), "nats": price.nats[columns]})
     return LeastSquares(
-        design=DenseRows.of(root[:, None] * Phi),
+        design=DenseRows.formed(root[:, None] * Phi),
         t=(sites.shift - b * level) / root,
         n_weighted=float(problem.weight.sum()),
         flat_intercept=problem.flat_intercept,

@@ -4,7 +4,7 @@ The minimiser of -log p(t | w) + Σ penalty_m |w_m|. The sites are the parabola 
 coordinate descent (docs/mathematics.md, section 2); the step to it is halved until the true objective rises.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,4 +53,4 @@ class L1Problem:
                     return there, Info(new, new - value, int(np.count_nonzero(there.w)))
             return here, Info(value, 0.0, int(np.count_nonzero(here.w)))
 
-        return iterate(replace(mode, _eta=None), step, trace=trace, settings=settings)
+        return iterate(Mode(mode.likelihood, mode.w, mode.level), step, trace=trace, settings=settings)

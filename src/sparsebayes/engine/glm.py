@@ -9,7 +9,7 @@ from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.scales import ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
 from sparsebayes.core.types import FloatArray, Scalar
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
@@ -102,7 +102,7 @@ def l1_by_scales(problem: Problem, penalty: float, settings: Settings) -> Result
         problem, first, w_step=_w_step(problem, "em"), rule=rule, trace=trace, settings=settings, prune_below=0.0
     )
     w = np.where(np.abs(state.carry.w) > 1e-7 * np.abs(state.carry.w).max(initial=0.0), state.carry.w, 0.0)
-    return _at_mode(problem, replace(state.carry, w=w, _eta=None), penalty, converged, trace)
+    return _at_mode(problem, Mode(state.carry.likelihood, w, state.carry.level), penalty, converged, trace)
 
 
 def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
@@ -126,10 +126,10 @@ def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
     return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
 
 
-def _w_step(problem: Problem, rule: str) -> Callable[[DenseRows, FloatArray, Point], WStep]:
+def _w_step(problem: Problem, rule: str) -> Callable[[FormedColumns, FloatArray, Point], WStep]:
     """The w-step of a point, after which the likelihood's own parameters are re-estimated."""
 
-    def step(design: DenseRows, alpha: FloatArray, point: Point) -> WStep:
+    def step(design: FormedColumns, alpha: FloatArray, point: Point) -> WStep:
         found = point.step(problem, design, alpha)
         return found._replace(point=found.point.relearned(problem, found.view, NOISE_RULES[rule]))
 
@@ -206,7 +206,7 @@ def _described(
         posterior=_with_mean(view, mean),
         level=fit.point.level_at(problem, view),
         level_variance=view.level_variance,
-        origin=view.design.mean,
+        origin=view.design.offset,
         likelihood=fit.point.likelihood,
         log_evidence=fit.evidence,
         worth=worth,

@@ -9,6 +9,7 @@ from scipy.linalg import lapack
 
 from sparsebayes.core.priors import Prior
 from sparsebayes.core.types import FloatArray
+from sparsebayes.engine import compiled
 
 LONGEST = 3.0
 """Longest step of log α: a factor of twenty. Beyond it the parabola says little."""
@@ -31,11 +32,14 @@ def newton_step(
     """
     if not len(alpha):
         return np.zeros(0), 0.0
+    own_slope, own_curvature = prior.newton_terms(alpha)
+    if compiled.COMPILED:
+        limits = {"longest": LONGEST, "min_curvature": MIN_CURVATURE, "min_gamma": MIN_GAMMA}
+        return compiled.module.newton_step(alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature, **limits)
     var = np.diag(Sigma)
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2
     energy = pulled + alpha * var
-    own_slope, own_curvature = prior.newton_terms(alpha)
     slope = (0.5 * (1 - energy) + own_slope) / unit
     scaled = alpha / unit
     curvature = np.multiply.outer(mean, -scaled * mean)

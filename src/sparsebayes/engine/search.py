@@ -88,11 +88,13 @@ class Search:
         gain = np.where(outside, moves.gain, 0.0)
         gain[list(at.refused)] = 0.0
         best = float(gain.max(initial=0.0))
-        if room > 0 and best > self.min_rise:
+        is_exact = at.fit.tol <= self.tol
+        # What is promised to a model that was fitted loosely counts only if it is more than that.
+        if room > 0 and best > (self.min_rise if is_exact else max(LOOSE, self.min_rise)):
             there, n_added = self._added(at, found, gain, moves.alpha, room)
             return there, self._info(there.fit, best, "add"), room - n_added
-        exact = at if self._is_exact(at.fit) else replace(at, fit=self._exact(at.fit))
-        if exact is not at:
+        if not is_exact:
+            exact = replace(at, fit=refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free))
             return exact, self._info(exact.fit, np.inf, "settle"), room
         there = self._deleted(at, moves.worth)
         if there.fit is at.fit:
@@ -103,20 +105,15 @@ class Search:
     def _info(self, fit: ScaleFit, change: float, action: str) -> Info:
         return Info(fit.evidence, change, len(fit.active), fit.view.posterior.jitter, action)
 
-    def _is_exact(self, fit: ScaleFit) -> bool:
-        return fit.tol <= self.tol
-
-    def _exact(self, fit: ScaleFit) -> ScaleFit:
-        return refitted(self.problem, fit, self.tol, drop_worthless=self.is_free)
-
     # --- additions ---
 
     def _added(
         self, at: Standing, found: Candidates, gain: FloatArray, alpha: FloatArray, room: int
     ) -> tuple[Standing, int]:
         """The model with the proposed columns that raise the real evidence; without any, they are refused."""
-        columns, scales = self.propose(at.fit, found, gain, room)
-        there = with_more(self.problem, at.fit, columns, scales, LOOSE, drop_worthless=self.is_free)
+        columns, scales, others = self.propose(at.fit, found, gain, room)
+        here = replace(at.fit, alpha=others)
+        there = with_more(self.problem, here, columns, scales, LOOSE, drop_worthless=self.is_free)
         there = self._pruned(there)
         if self.better(there, at.fit):
             return Standing(there), len(np.setdiff1d(there.active, at.fit.active))
@@ -130,23 +127,25 @@ class Search:
         tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
         return replace(at, refused=at.refused | tried), 0
 
-    def propose(self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int) -> tuple[IntArray, FloatArray]:
-        """Columns to add and their precisions: what the Gaussian search adds to the model under its view."""
+    def propose(
+        self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Columns to add, their precisions and those of the model: what the Gaussian search makes of it under its view."""
         promising = np.flatnonzero(gain > 0)
-        size = len(gain) if len(gain) <= ALL_COLUMNS else WORKING_SET
-        order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:size]
+        order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:WORKING_SET]
         columns = np.append(fit.active, np.sort(promising[order]))
         view = least_squares(self.problem, fit, columns)
         ascent = Ascent(view, Solution(np.arange(len(fit.active)), fit.alpha, 1.0))
         # Finer than a tenth of what is promised need not be: the real likelihood decides in the end.
         limits = Limits(min(LOOSE, 0.1 * float(gain.max())), hold_noise=True, max_additions=room)
         ascent.run(limits, Trace(), 10 * len(columns))
-        state = ascent.state
-        new = [(columns[j], a) for j, a in zip(state.active, state.alpha_inside, strict=True) if j >= len(fit.active)]
-        if not new:  # the first addition was taken back: the best column alone
-            j = int(np.argmax(gain))
-            return np.array([j], dtype=np.intp), found.moves(self.problem).alpha[[j]]
-        return np.array([j for j, _ in new], dtype=np.intp), np.array([a for _, a in new])
+        alpha = ascent.state.alpha
+        inside, new = alpha[: len(fit.active)], np.flatnonzero(np.isfinite(alpha[len(fit.active) :])) + len(fit.active)
+        others = np.where(np.isfinite(inside), inside, fit.alpha)
+        if not len(new):  # the first addition was taken back: the best column alone
+            j = np.array([np.argmax(gain)], dtype=np.intp)
+            return j, found.moves(self.problem).alpha[j], fit.alpha
+        return columns[new], alpha[new], others
 
     def _pruned(self, fit: ScaleFit) -> ScaleFit:
         """Without the columns that are not worth their price, one after the other, by the real evidence."""

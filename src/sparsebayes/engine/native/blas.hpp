@@ -21,6 +21,10 @@ using Potrs = void (*)(const char *, const int *, const int *, const double *, c
                        int *);
 using Trtri = void (*)(const char *, const char *, const int *, double *, const int *, int *);
 using Lauum = Potrf;
+using Syrk = void (*)(const char *, const char *, const int *, const int *, const double *, const double *,
+                      const int *, const double *, double *, const int *);
+using Syevd = void (*)(const char *, const char *, const int *, double *, const int *, double *, double *, const int *,
+                       int *, const int *, int *);
 
 inline Gemv gemv;
 inline Trmm trmm;
@@ -28,6 +32,8 @@ inline Potrf potrf;
 inline Potrs potrs;
 inline Trtri trtri;
 inline Lauum lauum;
+inline Syrk syrk;
+inline Syevd syevd;
 
 template <typename Function>
 void load(Function &function, nb::dict capsules, const char *name) {
@@ -48,6 +54,8 @@ inline void load_all() {
     load(potrs, lapack, "dpotrs");
     load(trtri, lapack, "dtrtri");
     load(lauum, lapack, "dlauum");
+    load(syrk, blas, "dsyrk");
+    load(syevd, lapack, "dsyevd");
 }
 
 // y ← scale M x + keep y, for M with `rows` rows stored without gaps.
