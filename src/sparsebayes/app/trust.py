@@ -1,129 +1,274 @@
-"""What a model file may name: the rule for each kind of entry in the description that skops writes.
+"""The allow list: which types a model file may hold, and of what kind each of their attributes must be.
 
-skops checks names against a list. This is stricter, because it looks at a name together with what would be done with
-it: a kernel may be kept as a function but not called while loading, our own types are filled in but never called.
+skops trusts every estimator of scikit-learn by its name. That is not enough: some of them call what their attributes
+hold, look methods up by a name from an attribute, or use one as a path. So only the types below are allowed, and only
+with attributes whose kinds are known:
+
+* A parameter of the constructor is of the kind that the class itself declares in `_parameter_constraints`, as far as
+  that is a number, a word out of a list, an array or None. Functions and free text need an entry in `STEPS`.
+* A fitted attribute of a step of scikit-learn is listed in `STEPS`.
+* A fitted attribute of an estimator of ours holds plain data; a private one is annotated in its class.
+
+Before a type joins `STEPS`, read what its methods do with every attribute.
 """
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from functools import cache
-from inspect import isfunction
-from types import ModuleType
+from numbers import Integral, Real
 from typing import Any
 
+from sklearn import feature_selection as selection
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.utils._param_validation import Hidden, Interval, MissingValues, Options
 
-import sparsebayes
-from sparsebayes.core import kernels
+from sparsebayes.app.archive import Archive, Refused
+from sparsebayes.app.kinds import (
+    DTYPE,
+    NONE,
+    NUMBER,
+    PLAIN,
+    TEXT,
+    WORDS,
+    Array,
+    Dict,
+    Entry,
+    Kind,
+    Object,
+    RandomState,
+    Row,
+    Several,
+    Slice,
+    State,
+    Whole,
+    any_of,
+    check,
+    choice,
+    functions,
+    is_a,
+    told,
+)
+from sparsebayes.app.own_types import KERNEL, estimators, private_kinds
 
-
-def _defined_in(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """What a module defines itself, by its full name."""
-    for name, thing in vars(module).items():
-        if getattr(thing, "__module__", None) == module.__name__:
-            yield f"{module.__name__}.{name}", thing
-
-
-PROTOCOL = 2
-"""Of skops 0.13: the first in which every entry is what it calls itself. Entries of older ones are read otherwise."""
-ROOMS = ("core", "data", "solvers", "estimators")
-"""Where the types of fitted models live."""
-KEYS = ("builtins.str", "builtins.int", "builtins.float", "numpy.str", "numpy.int", "numpy.uint", "numpy.float")
-"""Beginnings of the types of keys that come back as they were. skops stores keys as text, and bool("False") is true."""
-NAMES = {
-    "DictNode": {"builtins.dict", "collections.OrderedDict"},
-    "ListNode": {"builtins.list"},
-    "TupleNode": {"builtins.tuple"},
-    "SetNode": {"builtins.set"},
-    "SliceNode": {"builtins.slice"},
-    "JsonNode": {"builtins.str"},
-    "DTypeNode": {"numpy.dtype"},
-    "PartialNode": {"functools.partial"},
-    "FunctionNode": {name for name, thing in _defined_in(kernels) if isfunction(thing)}
-    | {f"sklearn.feature_selection._univariate_selection.{score}" for score in ("f_classif", "f_regression")},
-    "ObjectNode": {"sklearn.compose._column_transformer.make_column_selector"},
-}
-"""Kinds of entries, and the names that they may have."""
-BEGINNINGS = {
-    "FunctionNode": ("numpy.", "scipy.special."),
-    "MaskedArrayNode": ("numpy.ma.",),
-    "NdArrayNode": ("numpy.",),
-    "ObjectNode": ("sklearn.",),
-    "RandomStateNode": ("numpy.random.",),
-    "TypeNode": ("builtins.", "numpy."),
-}
-"""Kinds whose other names may begin like this; which of those are safe is left to the list that skops keeps."""
+# The tables below hold each other: these functions read them when a file is checked.
 
 
 @cache
-def own_types() -> dict[str, type]:
-    """Estimators and data classes that the package's rooms define, by their full names."""
-    found: dict[str, Any] = {}
-    for room in ROOMS:
-        package = importlib.import_module(f"{sparsebayes.__name__}.{room}")
-        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-            found |= dict(_defined_in(importlib.import_module(module.name)))
-    return {name: thing for name, thing in found.items() if isinstance(thing, type) and _is_data(thing)}
+def own_states() -> Mapping[str, State]:
+    """Our estimators by their names."""
+    return {state.name: state for state in map(_own_state, estimators())}
 
 
-def _is_data(cls: type) -> bool:
-    return is_dataclass(cls) or issubclass(cls, BaseEstimator)
+def _own_state(cls: type[BaseEstimator]) -> State:
+    kinds = {**_parameters(cls), **COMMON, **private_kinds(cls)}
+    if "kernel" in kinds:
+        kinds["kernel"] |= KERNEL
+    if "estimator" in kinds:
+        kinds["estimator"] = STEP
+    return State(cls, frozenset(cls._get_param_names()), kinds, FITTED)
 
 
-def trusted_names() -> list[str]:
-    """What skops is to trust beyond what it trusts by itself."""
-    kinds = ("DTypeNode", "FunctionNode", "ObjectNode", "PartialNode")
-    return [*own_types(), *sorted(set().union(*(NAMES[kind] for kind in kinds)))]
+@cache
+def step_states(*classes: type) -> Mapping[str, State]:
+    """Steps of scikit-learn by their names: these, or all."""
+    states = [State(cls, frozenset(), {**_parameters(cls), **COMMON, **STEPS[cls]}) for cls in classes or STEPS]
+    return {state.name: state for state in states}
 
 
-def refusals(schema: Any) -> list[str]:
-    """What is wrong with the description of an object, entry by entry; nothing, if it may be loaded."""
-    found: dict[str, None] = {}  # a set that keeps the order
-    if schema["protocol"] < PROTOCOL:
-        found[f"protocol {schema['protocol']} of skops, which sparsebayes.save never wrote"] = None
-    read: dict[str, Any] = {}
-    for entry in _entries(schema):
-        found |= dict.fromkeys(_refusals(entry))
-        # A member that several entries read, each for itself, would make much out of little; skops shares it by the id.
-        if "file" in entry and read.setdefault(entry["file"], entry.get("__id__")) != (entry.get("__id__") or object()):
-            found["an array that several places read"] = None
-    return list(found)
+@cache
+def all_states() -> Mapping[str, State]:
+    """All estimators by their names."""
+    return {**own_states(), **step_states()}
 
 
-def _entries(tree: Any) -> Iterator[Mapping[str, Any]]:
-    """All entries of a description, the outermost first."""
-    waiting = [tree]
-    while waiting:
-        thing = waiting.pop()
-        if isinstance(thing, dict):
-            if "__loader__" in thing:
-                yield thing
-            waiting.extend(thing.values())
-        elif isinstance(thing, list):
-            waiting.extend(thing)
+MOST_JOBS = 256
+"""Workers that a model may ask for: each is a process."""
+ARRAY = Array() | NONE
+BOTH = ("ListNode", "TupleNode")
+NUMBERS = Several(NUMBER, BOTH)
+ARRAY_LIKE = any_of(Array(), WORDS, Several(any_of(PLAIN, Several(PLAIN, BOTH), Array(), WORDS), BOTH))
+FITTED = any_of(PLAIN, Array("biufUS"), WORDS, Several(any_of(PLAIN, Array("biufUS"))))
+"""What fitted attributes of our estimators hold."""
+
+OWN: Kind = Object(lambda: own_states())
+STEP: Kind = Object(lambda: all_states())
+COLUMNS = any_of(PLAIN, Slice(), Array("biuU"), WORDS, Several(PLAIN))
+BRANCH = any_of(STEP, choice("drop", "passthrough"))
+BRANCHES = Several(Row((TEXT, BRANCH, COLUMNS)))
+SCORES = functions(
+    selection.chi2,
+    selection.f_classif,
+    selection.f_regression,
+    selection.r_regression,
+    selection.mutual_info_classif,
+    selection.mutual_info_regression,
+)
 
 
-def _refusals(entry: Mapping[str, Any]) -> Iterator[str]:
-    loader, name = str(entry["__loader__"]), f"{entry.get('__module__')}.{entry.get('__class__')}"
-    known = own_types()
-    if loader == "ObjectNode" and name in known:
-        yield from _other_fields(known[name], entry)
-    elif name not in NAMES.get(loader, ()) and not name.startswith(BEGINNINGS.get(loader, ())):
-        yield name
-    elif loader == "DictNode":
-        keys = {f"{key['__module__']}.{key['__class__']}" for key in entry["key_types"]["content"]}
-        yield from (f"a dict with keys of type {key}" for key in sorted(keys) if not key.startswith(KEYS))
+def _all(kind: Kind, *names: str) -> dict[str, Kind]:
+    return dict.fromkeys(names, kind)
 
 
-def _other_fields(cls: type, entry: Mapping[str, Any]) -> Iterator[str]:
-    """Where the fields that were stored are not those of this version."""
-    stored = entry["content"]["content"].keys() if "content" in entry else set()
-    if is_dataclass(cls):
-        expected = {field.name for field in fields(cls)}
-        differ = expected ^ stored
+COMMON: Mapping[str, Kind] = {
+    "n_jobs": Whole(-MOST_JOBS, MOST_JOBS) | NONE,
+    "n_features_in_": NUMBER,
+    "feature_names_in_": WORDS,
+    "_sklearn_version": TEXT,
+    "_sklearn_output_config": Dict(choice("default", "pandas", "polars"), frozenset({"transform"})),
+}
+"""Attributes that any estimator may have."""
+SCORED = {"score_func": SCORES, **_all(ARRAY, "scores_", "pvalues_")}
+IMPUTED = {
+    "fill_value": PLAIN,
+    "statistics_": Array() | WORDS,
+    **_all(DTYPE | NONE, "_fit_dtype", "_fill_dtype"),
+    "indicator_": any_of(NONE, Object(lambda: step_states(MissingIndicator))),
+    **_all(Array(), "_fit_X", "_mask_fit_X", "_valid_mask"),
+}
+ENCODED = {
+    "categories": choice("auto") | ARRAY_LIKE,
+    "dtype": DTYPE,
+    "categories_": Several(Array() | WORDS),
+    "_infrequent_enabled": NUMBER,
+    **_all(Several(ARRAY), "_infrequent_indices", "_default_to_infrequent_mappings"),
+    "_missing_indices": Dict(NUMBER),
+}
+STEPS: Mapping[type, Mapping[str, Kind]] = {
+    # `memory` is a path, and the names in `transform_input` those of methods' arguments.
+    Pipeline: {
+        "steps": Several(Row((TEXT, any_of(STEP, choice("passthrough"), NONE)))),
+        "memory": NONE,
+        "transform_input": NONE,
+    },
+    # Columns may be chosen by a function, and names be made by a function or from a format.
+    ColumnTransformer: {
+        **_all(BRANCHES, "transformers", "transformers_"),
+        "remainder": BRANCH,
+        "_remainder": Row((TEXT, BRANCH, COLUMNS)),
+        "transformer_weights": NONE | Dict(NUMBER),
+        **_all(NUMBER, "verbose_feature_names_out", "sparse_output_", "_n_features"),
+        "force_int_remainder_cols": NUMBER | choice("deprecated"),
+        "_columns": Several(COLUMNS),
+        "_transformer_to_input_indices": Dict(NUMBERS),
+        "_name_to_fitted_passthrough": Dict(STEP),
+        "_transformers_feature_names_out": WORDS,
+        "output_indices_": Dict(Slice()),
+    },
+    # ColumnTransformer keeps one for "passthrough"; its functions would be called.
+    FunctionTransformer: {
+        **_all(NONE, "func", "inverse_func", "kw_args", "inv_kw_args"),
+        "feature_names_out": NONE | choice("one-to-one"),
+    },
+    StandardScaler: _all(ARRAY, "mean_", "var_", "scale_") | {"n_samples_seen_": NUMBER | Array()},
+    MinMaxScaler: {
+        "feature_range": NUMBERS,
+        **_all(Array(), "min_", "scale_", "data_min_", "data_max_", "data_range_"),
+        "n_samples_seen_": NUMBER,
+    },
+    MaxAbsScaler: _all(Array(), "scale_", "max_abs_") | {"n_samples_seen_": NUMBER},
+    RobustScaler: _all(ARRAY, "center_", "scale_") | {"quantile_range": NUMBERS},
+    PowerTransformer: {"lambdas_": Array(), "_scaler": Object(lambda: step_states(StandardScaler))},
+    QuantileTransformer: _all(Array(), "quantiles_", "references_") | {"n_quantiles_": NUMBER},
+    Normalizer: {},
+    # `strategy`, `metric` and `weights` may be functions.
+    SimpleImputer: IMPUTED,
+    KNNImputer: IMPUTED,
+    MissingIndicator: _all(NUMBER, "_precomputed", "_n_features") | {"features_": Array()},
+    # `feature_name_combiner` may be a function. What compiled code takes on trust is checked in `sound`.
+    OneHotEncoder: ENCODED
+    | _all(NONE | Array() | WORDS, "drop_idx_", "_drop_idx_after_grouping")
+    | {"_n_features_outs": NUMBERS},
+    OrdinalEncoder: ENCODED,
+    PCA: {
+        **_all(Array(), "mean_", "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"),
+        **_all(NUMBER, "noise_variance_", "n_samples_", "n_components_"),
+        "_fit_svd_solver": choice("full", "covariance_eigh", "arpack", "randomized"),
+    },
+    PolynomialFeatures: _all(NUMBER, "_min_degree", "_max_degree", "n_output_features_", "_n_out_full"),
+    selection.VarianceThreshold: {"variances_": Array()},
+    selection.SelectKBest: SCORED,
+    selection.SelectPercentile: SCORED,
+    selection.SelectFpr: SCORED,
+    selection.SelectFdr: SCORED,
+    selection.SelectFwe: SCORED,
+    # `importance_getter` is a path through attributes, or a function; `max_features` may be a function.
+    selection.SelectFromModel: {
+        **_all(OWN, "estimator", "estimator_"),
+        "threshold": PLAIN,
+        "importance_getter": choice("auto"),
+        "max_features_": NUMBER | NONE,
+    },
+}
+"""Steps of scikit-learn, with the attributes that their parameters' constraints do not cover, or cover too widely."""
+
+DECLARED: Mapping[Any, tuple[Kind, ...]] = {
+    None: (NONE,),
+    "boolean": (NUMBER,),
+    "verbose": (NUMBER,),
+    "random_state": (NONE, NUMBER, RandomState()),
+    "cv_object": (NONE, NUMBER),
+    "array-like": (ARRAY_LIKE,),
+    "missing_values": (PLAIN,),
+    Integral: (NUMBER,),
+    Real: (NUMBER,),
+    int: (NUMBER,),
+    float: (NUMBER,),
+    dict: (Dict(NUMBER),),
+}
+"""What constraints of parameters allow here. Those that are not listed (functions, text, any object) allow nothing."""
+
+
+def _declared(constraint: Any) -> Iterator[Kind]:
+    if isinstance(constraint, Hidden):
+        yield from _declared(constraint.constraint)
+    elif isinstance(constraint, Options):
+        yield choice(*(option for option in constraint.options if isinstance(option, str)))
+        yield from (NUMBER for option in constraint.options if not isinstance(option, str))
+    elif isinstance(constraint, Interval):
+        yield NUMBER
+    elif isinstance(constraint, MissingValues):
+        yield PLAIN
     else:
-        differ = set(cls._get_param_names()) - stored  # type: ignore[attr-defined]
-    if differ:
-        yield f"a {cls.__name__} of another version (which differs in {', '.join(sorted(differ))})"
+        yield from DECLARED.get(constraint, ())
+
+
+def _parameters(cls: type) -> dict[str, Kind]:
+    """Kinds of the constructor's parameters, as far as the class declares them in a way that is safe."""
+    constraints = cls._parameter_constraints  # type: ignore[attr-defined]
+    return {
+        name: any_of(*(kind for constraint in allowed for kind in _declared(constraint)))
+        for name, allowed in constraints.items()
+        if isinstance(allowed, list)
+    }
+
+
+def check_model(schema: Entry, archive: Archive) -> set[str]:
+    """Refuse a description that is not that of a model; otherwise the names of all types and functions in it."""
+    names: set[str] = set()
+    model = any_of(OWN, Object(lambda: step_states(Pipeline)))
+    if not model.fits(schema):
+        raise Refused(f"no model but {told(schema)}")
+    check(model, schema, archive, names)
+    last = schema
+    while is_a(last, "ObjectNode") and not OWN.fits(last):
+        steps = last["content"]["content"]["steps"]["content"] if last["__class__"] == "Pipeline" else []
+        last = steps[-1]["content"][1] if steps else {}
+    if not OWN.fits(last):
+        raise Refused("a pipeline whose last step is no model of sparsebayes")
+    return names
