@@ -351,6 +351,7 @@ STATES = {
     "a function where no kernel is": ("ARDRegressor", "min_gain", RBF),
     "callbacks": ("ARDRegressor", "_skl_callbacks", a_list(RBF)),
     "routing": ("StandardScaler", "_metadata_request", a_dict({"fit": plain("x")})),
+    "escapes in a version": ("StandardScaler", "_sklearn_version", plain("\x1b[2J")),
     "an unknown attribute": ("StandardScaler", "extra", plain(1)),
     "scale is a sparse matrix": (
         "StandardScaler",

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
+from sparsebayes.app.printable import printable
+
 SCHEMA = "schema.json"
 """The member in which skops describes the object."""
 PROTOCOL = 2
@@ -30,6 +32,8 @@ MOST_NESTED = 100
 """Nesting of the description. An object within another takes four levels; skops and JSON fail near 1000."""
 LONGEST_EMPTY = 10_000_000
 """Length of an array without elements along any axis: it is not bounded by its bytes, but loops run over it."""
+LONGEST_SHOWN = 200
+"""Characters of something from a file in a message."""
 SMALL = 1000
 """Bytes of a member that is compared by its content; an empty array has 128."""
 DIRECTORY_ENTRY = b"PK\x01\x02"
@@ -161,5 +165,5 @@ def _hashed(kind: bytes, parts: list[bytes]) -> bytes:
 
 def shown(thing: Any) -> str:
     """Something from a file in a message: short, and without control characters."""
-    text = ascii(str(thing))[1:-1]
-    return text if len(text) <= 100 else f"{text[:97]}..."
+    text = printable(thing)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."

@@ -5,6 +5,7 @@ kind fits is refused: there is no kind for functions, types or methods in genera
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, is_dataclass
 from typing import Any
@@ -21,6 +22,7 @@ SCALARS = {
     for name in ("bool", "bool_", *INTEGERS, "float16", "float32", "float64", "str_")
 }
 """NumPy's types of single values."""
+VERSION = re.compile(r"[0-9A-Za-z.+!-]{1,50}")
 KEYS = {"builtins.str", "builtins.int", "builtins.float", *SCALARS} - {"numpy.bool", "numpy.bool_"}
 """Types of keys that come back as they were. skops stores keys as text, and bool("False") is true."""
 
@@ -99,6 +101,14 @@ class Value(Kind):
             return False
         value = json.loads(entry["content"])
         return type(value) in self.types and (self.options is None or value in self.options)
+
+
+@dataclass(frozen=True)
+class Version(Kind):
+    """The version of a package, which scikit-learn shows in a warning."""
+
+    def fits(self, entry: Entry) -> bool:
+        return Value((str,)).fits(entry) and VERSION.fullmatch(json.loads(entry["content"])) is not None
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from sklearn.base import BaseEstimator
 from sparsebayes import __version__
 from sparsebayes.app.archive import MOST_BYTES, SCHEMA, Archive, Refused, shown
 from sparsebayes.app.files import whole_file
+from sparsebayes.app.printable import printable
 from sparsebayes.app.sound import check_values
 from sparsebayes.app.trust import check_model
 from sparsebayes.estimators._callbacks import unwatched
@@ -107,7 +108,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def read(path: str | os.PathLike[str]) -> ModelFile:
     """The same with what else the file holds."""
     skops_io = _skops_io()
-    place = shown(path)
+    place = printable(path)
     try:
         data = _contents(Path(path))
         archive = Archive(data)

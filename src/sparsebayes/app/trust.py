@@ -56,6 +56,7 @@ from sparsebayes.app.kinds import (
     Several,
     Slice,
     State,
+    Version,
     Whole,
     any_of,
     check,
@@ -129,7 +130,7 @@ COMMON: Mapping[str, Kind] = {
     "n_jobs": Whole(-MOST_JOBS, MOST_JOBS) | NONE,
     "n_features_in_": NUMBER,
     "feature_names_in_": WORDS,
-    "_sklearn_version": TEXT,
+    "_sklearn_version": Version(),
     "_sklearn_output_config": Dict(choice("default", "pandas", "polars"), frozenset({"transform"})),
 }
 """Attributes that any estimator may have."""
