@@ -166,7 +166,7 @@ def _contents(path: Path) -> bytes:
         start = file.read(len(ZIP))
         if start != ZIP:
             raise Refused("it is no model file: it does not begin like a zip archive")
-        return start + file.read(MOST_BYTES)
+        return start + file.read(about.st_size)
 
 
 def _checked_mark(archive: Archive) -> dict[str, Any]:
