@@ -24,7 +24,7 @@ from sparsebayes.app.options import (
     Task,
     Verbose,
 )
-from sparsebayes.app.printable import printable
+from sparsebayes.io.printable import printable
 
 NOT_CONVERGED = 4
 """Exit code of a fit that was cut short; its result is written all the same."""
@@ -302,7 +302,7 @@ def export(
 
     stored = open_model(model)
     try:
-        from sparsebayes.app.onnx_export import to_onnx
+        from sparsebayes.io.onnx.export import to_onnx
 
         to_onnx(stored.pipeline, output)
     except ImportError as error:

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.segment import Segment
 
-from sparsebayes.app.printable import printable
+from sparsebayes.io.printable import printable
 
 PIPED = 110
 """Columns of a table that goes into a file or another program."""

@@ -15,8 +15,8 @@ from typing import Any
 import typer
 
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.files import leads_to_itself
-from sparsebayes.app.printable import printable
+from sparsebayes.io.atomic_file import leads_to_itself
+from sparsebayes.io.printable import printable
 
 CTRL_C = Event()
 """Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""

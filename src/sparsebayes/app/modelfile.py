@@ -6,11 +6,11 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
-from sparsebayes.app import saving
 from sparsebayes.app.columns import Column, Recipe
 from sparsebayes.app.errors import DataError
 from sparsebayes.app.results import plain, spread
 from sparsebayes.app.study import Score, Study
+from sparsebayes.io import model_file
 
 KEY = "command line"
 """Under which the metadata of a file hold what the command line wants to know again."""
@@ -33,7 +33,7 @@ def save_study(study: Study, recipe: Recipe, path: str | os.PathLike[str]) -> No
         "frequency": study.kept_by_fold.mean(axis=0).tolist(),
         "warnings": study.warnings,
     }
-    saving.save(study.pipeline, path, metadata={KEY: plain(told)})
+    model_file.save(study.pipeline, path, metadata={KEY: plain(told)})
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Stored:
 def open_model(path: str) -> Stored:
     """The model of a file, made by `sparsebayes fit` or, with names of its columns, by `sparsebayes.save`."""
     try:
-        stored = saving.read(path)
+        stored = model_file.read(path)
     except FileNotFoundError as error:
         raise DataError(f"{path}: there is no such file") from error
     except IsADirectoryError as error:
         raise DataError(f"{path} is a folder, not a model file") from error
-    except (saving.ModelFileError, OSError) as error:
+    except (model_file.ModelFileError, OSError) as error:
         raise DataError(str(error)) from error
     model = stored.model if isinstance(stored.model, Pipeline) else Pipeline([("model", stored.model)])
     if KEY in stored.metadata:

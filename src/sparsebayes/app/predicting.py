@@ -12,10 +12,10 @@ import polars as pl
 
 from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.files import whole_file
 from sparsebayes.app.modelfile import Stored
-from sparsebayes.app.printable import printable
 from sparsebayes.app.tables import Table
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.printable import printable
 
 BLOCK = 50_000
 """Rows that are predicted at a time."""

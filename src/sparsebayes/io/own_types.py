@@ -18,8 +18,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import sparsebayes
-from sparsebayes.app.archive import Archive
-from sparsebayes.app.kinds import (
+from sparsebayes.core.kernels import KERNELS
+from sparsebayes.io.archive import Archive
+from sparsebayes.io.kinds import (
     NONE,
     NUMBER,
     TEXT,
@@ -39,7 +40,6 @@ from sparsebayes.app.kinds import (
     functions,
     is_a,
 )
-from sparsebayes.core.kernels import KERNELS
 
 OUTER = ("app", "inspection", "io")
 """Rooms in which no type of a fitted model lives."""

@@ -38,8 +38,8 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils._param_validation import Hidden, Interval, MissingValues, Options
 
-from sparsebayes.app.archive import Archive, Refused
-from sparsebayes.app.kinds import (
+from sparsebayes.io.archive import Archive, Refused
+from sparsebayes.io.kinds import (
     DTYPE,
     NONE,
     NUMBER,
@@ -65,7 +65,7 @@ from sparsebayes.app.kinds import (
     is_a,
     told,
 )
-from sparsebayes.app.own_types import KERNEL, estimators, private_kinds
+from sparsebayes.io.own_types import KERNEL, estimators, private_kinds
 
 # The tables below hold each other: these functions read them when a file is checked.
 

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.preprocessing import OneHotEncoder
 
-from sparsebayes.app.archive import Refused
+from sparsebayes.io.archive import Refused
 
 
 def check_values(model: Any) -> None:

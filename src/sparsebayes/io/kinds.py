@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.archive import Archive, Refused, shown
+from sparsebayes.io.archive import Archive, Refused, shown
 
 Entry = Mapping[str, Any]
 

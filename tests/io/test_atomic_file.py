@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import sparsebayes
-from sparsebayes.app import files
-from sparsebayes.app.files import whole_file
+from sparsebayes.io import atomic_file
+from sparsebayes.io.atomic_file import whole_file
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links, locks and signals are POSIX")
 
@@ -139,7 +139,7 @@ def test_a_link_to_a_file_that_is_yet_to_come_is_followed(tmp_path):
 
 WRITER = """
 import sys, time
-from sparsebayes.app.files import whole_file
+from sparsebayes.io.atomic_file import whole_file
 with whole_file(sys.argv[1]) as file:
     file.write(b"half of it")
     file.flush()
@@ -186,12 +186,12 @@ def test_without_locks_only_what_is_old_is_removed(path, monkeypatch):
     def unsupported(file, wait):
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr(files, "_lock", unsupported)
+    monkeypatch.setattr(atomic_file, "_lock", unsupported)
     left = path.with_name(".sparsebayes-0123456789abcdef.part")
     left.write_bytes(b"x")
     write(path)
     assert left.exists()
-    long_ago = time.time() - 2 * files.ABANDONED
+    long_ago = time.time() - 2 * atomic_file.ABANDONED
     os.utime(left, (long_ago, long_ago))
     write(path)
     assert not left.exists()

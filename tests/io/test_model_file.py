@@ -54,10 +54,10 @@ from sparsebayes import (
     load,
     save,
 )
-from sparsebayes.app.own_types import data_classes
-from sparsebayes.app.saving import FORMAT, read
-from sparsebayes.app.trust import STEPS, all_states, own_states
 from sparsebayes.estimators import ESTIMATORS
+from sparsebayes.io.allowlist import STEPS, all_states, own_states
+from sparsebayes.io.model_file import FORMAT, read
+from sparsebayes.io.own_types import data_classes
 
 QUESTIONS = {
     "predict": {},
@@ -458,7 +458,7 @@ FORGERIES = {
     "object": lambda command: node("ObjectNode", "subprocess.Popen"),
     "our function as an object": lambda command: node("ObjectNode", "sparsebayes.core.kernels.rbf"),
     "our module's import": lambda command: node("ObjectNode", "sparsebayes.estimators._kernel.partial"),
-    "private module": lambda command: node("ObjectNode", "sparsebayes.app.saving.ModelFile"),
+    "private module": lambda command: node("ObjectNode", "sparsebayes.io.model_file.ModelFile"),
     "method": lambda command: node("MethodNode", "os.system", content={"func": "system", "obj": plain(command)}),
     "operator": lambda command: node(
         "OperatorFuncNode", "operator.methodcaller", attrs=items("TupleNode", "builtins.tuple", plain(command))

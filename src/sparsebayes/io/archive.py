@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sparsebayes.app.printable import printable
+from sparsebayes.io.printable import printable
 
 SCHEMA = "schema.json"
 """The member in which skops describes the object."""

@@ -20,12 +20,12 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from sparsebayes import __version__
-from sparsebayes.app.archive import MOST_BYTES, SCHEMA, Archive, Refused, shown
-from sparsebayes.app.files import whole_file
-from sparsebayes.app.printable import printable
-from sparsebayes.app.sound import check_values
-from sparsebayes.app.trust import check_model
 from sparsebayes.estimators._callbacks import unwatched
+from sparsebayes.io.allowlist import check_model
+from sparsebayes.io.archive import MOST_BYTES, SCHEMA, Archive, Refused, shown
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.printable import printable
+from sparsebayes.io.sound import check_values
 
 FORMAT = 1
 """Number of the file format; raised when older versions cannot read what is written, or this one what they wrote."""

@@ -38,7 +38,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, QuantileTransformer, StandardScaler
 
 from sparsebayes import ARDRegressor, ModelFileError, RVMRegressor, load, save
-from sparsebayes.app.saving import _mark
+from sparsebayes.io.model_file import _mark
 
 SECONDS = 20
 """Far more than a file of this size takes to load, far less than one of the bombs did."""
@@ -194,7 +194,7 @@ def test_another_protocol_of_skops_is_refused(protocol, path):
 
 
 def test_too_many_entries_are_refused(path, monkeypatch):
-    from sparsebayes.app import archive
+    from sparsebayes.io import archive
 
     save(ARDRegressor(), path)
     monkeypatch.setattr(archive, "MOST_ENTRIES", 10)
@@ -206,7 +206,7 @@ def test_too_many_entries_are_refused(path, monkeypatch):
 
 @pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_JSON", "MOST_MEMBERS"])
 def test_too_large_a_file_is_refused(limit, path, data, monkeypatch):
-    from sparsebayes.app import archive
+    from sparsebayes.io import archive
 
     save(RVMRegressor().fit(*data), path)
     monkeypatch.setattr(archive, limit, 10)
