@@ -27,8 +27,8 @@ from sklearn.preprocessing import (
 )
 
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression, VBLogisticRegression, to_onnx
-from sparsebayes.io.onnx import formulas
 from sparsebayes.core import kernels, multinomial, predictive, weighted
+from sparsebayes.io.onnx import formulas
 from sparsebayes.io.onnx.graph import IR_VERSION, OPSET, Graph
 
 EXACT = partial(assert_allclose, rtol=1e-6, atol=1e-9)
