@@ -1,11 +1,9 @@
 """Model files that are made to do harm: each is refused, and nothing is called or written."""
 
 import io
-import json
 import os
 import subprocess
 import sys
-import time
 import zipfile
 from functools import partial
 
@@ -23,7 +21,6 @@ from forging import (
     function,
     items,
     node,
-    npy_header,
     objects,
     partial_of,
     plain,
@@ -40,28 +37,6 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, QuantileTr
 from sparsebayes import ARDRegressor, ModelFileError, RVMRegressor, load, save
 from sparsebayes.io.model_file import _mark
 
-SECONDS = 20
-"""Far more than a file of this size takes to load, far less than one of the bombs did."""
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "model.skops"
-
-
-@pytest.fixture
-def sentinel(tmp_path):
-    """A file that comes into being if a forged model file has its way."""
-    path = tmp_path / "sentinel"
-    yield path
-    assert not path.exists()
-
-
-@pytest.fixture
-def data(rng):
-    X = rng.standard_normal((30, 3))
-    return X, X[:, 0] + 0.1 * rng.standard_normal(30)
-
 
 def stored(model, path):
     """What skops alone would write, marked as ours: nothing of it has been checked."""
@@ -69,14 +44,6 @@ def stored(model, path):
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(MARK, _mark({}))
     path.write_bytes(archive.getvalue())
-
-
-def refused(path, match):
-    begin = time.perf_counter()
-    with pytest.raises(ModelFileError, match=match) as caught:
-        load(path)
-    assert time.perf_counter() - begin < SECONDS
-    assert len(str(caught.value)) < 1000
 
 
 # --- the model that writes a file when it predicts ---
@@ -97,135 +64,6 @@ def test_a_pipeline_that_writes_a_file_is_refused(path, sentinel):
     stored(pipeline, path)
     with pytest.raises(ModelFileError, match=r"FunctionTransformer|StackingRegressor"):
         load(path).predict([[0.0]])
-
-
-# --- a function that is called while loading ---
-
-
-def test_a_repeated_id_with_another_body_is_refused(path, sentinel, data):
-    """skops calls what `key_types` holds, and takes an entry with the id of an earlier one for that one."""
-    save(RVMRegressor().fit(*data), path)
-
-    def change(members):
-        content = members[SCHEMA]["content"]["content"]
-        # partial(...) would be called on the key. It is listed where a kernel may stand.
-        called = function("sparsebayes.core.kernels.rbf") | {"__id__": 77}
-        content["kernel"] = called
-        types = a_list(node("TypeNode", "builtins.str", __id__=77))
-        content["verbose"] = node("DictNode", "builtins.dict", content={str(sentinel): plain(1)}, key_types=types)
-
-    rewritten(path, change)
-    refused(path, "id 77 stands for two different things")
-
-
-@pytest.mark.parametrize("number", [True, 77.0, "77", [77], None])
-def test_an_id_that_is_no_integer_is_refused(number, path, data):
-    """Python takes 77.0 and 77 for the same key, and so would skops."""
-    save(RVMRegressor().fit(*data), path)
-    with_attribute(path, "verbose", plain(1) | {"__id__": number})
-    refused(path, "id")
-
-
-# --- files that would never end, or fill the memory ---
-
-
-def test_lists_shared_by_their_ids_are_refused(path):
-    save(ARDRegressor(), path)
-    forged = plain(1) | {"__id__": 1}
-    for level in range(2, 30):
-        forged = a_list(forged, node("ListNode", "builtins.list", content=[], __id__=level - 1)) | {"__id__": level}
-    with_attribute(path, "verbose", forged)
-    refused(path, "id")
-
-
-def test_a_list_that_holds_itself_is_refused(path):
-    save(ARDRegressor(), path)
-    with_attribute(path, "verbose", a_list(a_list() | {"__id__": 5}) | {"__id__": 5})
-    refused(path, "id 5")
-
-
-@pytest.mark.parametrize(
-    ("shape", "descr"),
-    [
-        ((2**40,), "|V0"),
-        ((2**40,), "<U0"),
-        ((2**20, 2**20), "|S0"),
-        ((10**14,), "<f8"),
-        ((2**40, 0), "<f8"),
-        ((3,), "|O"),
-        ((1,), [("f", "<f8"), ("g", "|V0", (2**30,))]),
-        ((-1,), "<f8"),
-    ],
-)
-def test_an_array_that_promises_more_than_it_holds_is_refused(shape, descr, path):
-    save(ARDRegressor(), path)
-
-    def change(members):
-        members[SCHEMA]["content"]["content"]["a"] = array(members, npy_header(shape, descr), 99)
-
-    rewritten(path, change)
-    refused(path, "array")
-
-
-def test_an_array_with_more_bytes_than_numbers_is_refused(path, data):
-    save(ARDRegressor().fit(*data), path)
-
-    def change(members):
-        fields = members[SCHEMA]["content"]["content"]
-        members[fields["coef_"]["file"]] += b"more"
-
-    rewritten(path, change)
-    refused(path, "array")
-
-
-@pytest.mark.parametrize("number", [True, 1.0, "1", None])
-def test_a_format_that_is_no_integer_is_refused(number, path):
-    """In Python True equals 1."""
-    save(ARDRegressor(), path)
-    rewritten(path, lambda members: members[MARK].update(format=number))
-    refused(path, "damaged")
-
-
-@pytest.mark.parametrize("protocol", [True, 2.0, 1, 10**6])
-def test_another_protocol_of_skops_is_refused(protocol, path):
-    save(ARDRegressor(), path)
-    rewritten(path, lambda members: members[SCHEMA].update(protocol=protocol))
-    refused(path, "protocol")
-
-
-def test_too_many_entries_are_refused(path, monkeypatch):
-    from sparsebayes.io import archive
-
-    save(ARDRegressor(), path)
-    monkeypatch.setattr(archive, "MOST_ENTRIES", 10)
-    with pytest.raises(ModelFileError, match="more than 10 entries"):
-        load(path)
-    with pytest.raises(ModelFileError, match="more than 10 entries"):
-        save(ARDRegressor(), path)
-
-
-@pytest.mark.parametrize("limit", ["MOST_BYTES", "MOST_JSON", "MOST_MEMBERS"])
-def test_too_large_a_file_is_refused(limit, path, data, monkeypatch):
-    from sparsebayes.io import archive
-
-    save(RVMRegressor().fit(*data), path)
-    monkeypatch.setattr(archive, limit, 10)
-    refused(path, "10")
-
-
-def test_a_description_that_is_too_deep_is_refused(path):
-    save(ARDRegressor(), path)
-    forged = plain(1)
-    for _ in range(100):
-        forged = a_list(forged)
-    with_attribute(path, "verbose", forged)
-    refused(path, "deep")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are named pipes on POSIX only")
-def test_a_pipe_is_refused_instead_of_waited_for(path):
-    os.mkfifo(path)
-    refused(path, "plain file")
 
 
 # --- state of the allowed types that would be called, looked up by name, or used as a path ---
@@ -431,7 +269,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("attack", STATES)
-def test_forged_state_is_refused(attack, pipeline_file, path, monkeypatch):
+def test_forged_state_is_refused(attack, pipeline_file, path, monkeypatch, refused):
     cls, attribute, forged = STATES[attack]
     pipeline_file(cls, attribute, forged)
     written = sorted(os.listdir(path.parent))
@@ -462,7 +300,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("attack", KERNELS)
-def test_only_a_kernel_is_taken_for_one(attack, path, data):
+def test_only_a_kernel_is_taken_for_one(attack, path, data, refused):
     save(RVMRegressor().fit(*data), path)
 
     def change(members):
@@ -475,7 +313,7 @@ def test_only_a_kernel_is_taken_for_one(attack, path, data):
 
 
 @pytest.mark.parametrize("steps", ["", "StandardScaler"])
-def test_the_last_step_must_be_a_model_of_ours(steps, path):
+def test_the_last_step_must_be_a_model_of_ours(steps, path, refused):
     stored(make_pipeline(StandardScaler()) if steps else StandardScaler(), path)
     refused(path, "model")
 
@@ -498,12 +336,3 @@ def test_a_message_shows_no_control_characters(path):
     with pytest.raises(ModelFileError) as caught:
         load(path)
     assert str(caught.value).isprintable()
-
-
-def test_duplicate_members_are_refused(path):
-    save(ARDRegressor(), path)
-    with zipfile.ZipFile(path) as archive:
-        schema = archive.read(SCHEMA)
-    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(SCHEMA, json.dumps(json.loads(schema)))
-    refused(path, "twice")

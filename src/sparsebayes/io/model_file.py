@@ -111,6 +111,9 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
     place = printable(path)
     try:
         data = _contents(Path(path))
+    except Refused as error:
+        raise ModelFileError(f"{place}: {error}") from error
+    try:
         archive = Archive(data)
         mark = _checked_mark(archive)
         try:
@@ -121,8 +124,6 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
             raise Refused(f"{message}: {error}") from error
         model = skops_io.loads(data, trusted=sorted(names))
         check_values(model)
-    except OSError:
-        raise
     except Refused as error:
         raise ModelFileError(f"{place}: {error}") from error
     except Exception as error:  # whatever a damaged or forged file makes of zipfile, json, skops or NumPy
