@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -523,3 +524,12 @@ def test_auto_chooses_as_documented(make_data, shape, min_gain, chosen):
     paths = {solver: model.set_params(solver=solver).fit(X, y).evidence_path_ for solver in names}
     auto = paths.pop("auto")
     assert [solver for solver, path in paths.items() if np.array_equal(path, auto)] == [chosen]
+
+
+@pytest.mark.parametrize("columns", [[-1, 1], [0, 10**6], [0, 0]])
+def test_warm_start_refuses_columns_that_are_not_there(columns, data):
+    """A model may come from a file; the compiled search would write beyond its arrays."""
+    model = ARDRegressor(warm_start=True).fit(*data)
+    model._fits = [replace(model._fits[0], columns=np.array(columns), precision=np.ones(2))]
+    with pytest.raises(ValueError, match="warm_start=False"):
+        model.fit(*data)

@@ -7,7 +7,7 @@ import typer
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.guard import check_writable, guarded, heed_ctrl_c, interrupted, results_apart
+from sparsebayes.app.guard import check_writable, guarded, heed_ctrl_c, interrupted, misused, results_apart
 from sparsebayes.app.options import (
     Cv,
     Data,
@@ -24,6 +24,7 @@ from sparsebayes.app.options import (
     Task,
     Verbose,
 )
+from sparsebayes.io.printable import printable
 
 NOT_CONVERGED = 4
 """Exit code of a fit that was cut short; its result is written all the same."""
@@ -186,7 +187,7 @@ def predict(
         raise UsageError(f"--interval {interval:g} must lie between 0 and 1, both excluded")
     from sparsebayes.app.console import progress, tell
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.predicting import WRITERS, predictions, write_table
+    from sparsebayes.app.predicting import WRITERS, predictions, print_table, write_table
     from sparsebayes.app.tables import open_table
 
     check_writable(output, "-o", tuple(WRITERS))
@@ -195,7 +196,7 @@ def predict(
     with progress(verbose, live=True) as tick:
         found = predictions(stored, table, interval, keep or (), tick)
     if output is None:
-        sys.stdout.write(found.write_csv())
+        print_table(found)
         return
     write_table(found, output)
     tell(f"{len(found):,} predictions written to {output}")
@@ -269,10 +270,11 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
     sparsebayes inspect model.skops --json
     """
     from sparsebayes.app.console import out, print_json
-    from sparsebayes.app.modelfile import open_model
+    from sparsebayes.app.modelfile import check_shown, open_model
     from sparsebayes.app.verdict import print_stored, stored_json
 
     stored = open_model(model)
+    check_shown(stored, model)
     if as_json:
         print_json(stored_json(stored))
     else:
@@ -300,7 +302,7 @@ def export(
 
     stored = open_model(model)
     try:
-        from sparsebayes.app.onnx_export import to_onnx
+        from sparsebayes.io.onnx.export import to_onnx
 
         to_onnx(stored.pipeline, output)
     except ImportError as error:
@@ -308,7 +310,7 @@ def export(
     except ValueError as error:
         raise DataError(str(error)) from error
     tell(f"model written to {output}; the columns of X are, in this order:")
-    print("\n".join(stored.recipe.features))
+    print("\n".join(map(printable, stored.recipe.features)))
 
 
 @app.command()
@@ -335,9 +337,17 @@ def datasets(as_json: Json = False) -> None:
 
 def run() -> None:
     """What the installed command calls."""
+    from sparsebayes.app.console import tell_warnings_plainly
+
     results_apart()
+    tell_warnings_plainly()
     heed_ctrl_c()
     try:
-        app(prog_name="sparsebayes")
+        code = app(prog_name="sparsebayes", standalone_mode=False)
     except KeyboardInterrupt:
         sys.exit(interrupted())
+    except Exception as error:
+        if not hasattr(error, "show"):  # what typer raises knows how to show itself
+            raise
+        sys.exit(misused(error))
+    sys.exit(code or 0)

@@ -1,5 +1,6 @@
 """How the command ends: what goes wrong becomes one line on standard error and an exit code."""
 
+import io
 import os
 import signal
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 import typer
 
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.io.atomic_file import leads_to_itself
+from sparsebayes.io.printable import printable
 
 CTRL_C = Event()
 """Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""
@@ -63,8 +66,16 @@ def _fail(error: Exception, code: int) -> None:
     if isinstance(error, OSError | MemoryError):
         _drop_output()
     if not isinstance(error, BrokenPipeError):  # `| head` has seen enough
-        print(f"sparsebayes: {told or type(error).__name__}", file=sys.stderr)
+        print(f"sparsebayes: {printable(told) or type(error).__name__}", file=sys.stderr)
     raise typer.Exit(code) from None
+
+
+def misused(error: Any) -> int:
+    """Tell what typer has found wrong with the arguments, which may be names of files; the exit code."""
+    told = io.StringIO()
+    error.show(told)
+    print(printable(told.getvalue(), keep="\n"), end="", file=sys.stderr)
+    return int(error.exit_code)
 
 
 def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()) -> None:
@@ -73,6 +84,8 @@ def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()
         return
     place = Path(path)
     folder = place.parent
+    if leads_to_itself(place):
+        raise UsageError(f"{option} {path} is a link that leads to itself: remove it")
     if suffixes and place.suffix.lower() not in suffixes:
         raise UsageError(f"{option} {path}: the name must end in {', '.join(suffixes)}")
     if not folder.is_dir():

@@ -1,16 +1,21 @@
 """`predict`: a table in, a table of predictions out."""
 
+import io
+import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import polars as pl
 
 from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.files import whole_file
 from sparsebayes.app.modelfile import Stored
 from sparsebayes.app.tables import Table
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.printable import printable
 
 BLOCK = 50_000
 """Rows that are predicted at a time."""
@@ -60,9 +65,33 @@ def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.Da
     return pl.DataFrame(found)
 
 
-WRITERS: dict[str, Callable[[pl.DataFrame, object], None]] = {
-    ".csv": lambda frame, file: frame.write_csv(file),
-    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+FORMULA = r"^[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet takes for a formula, and may run."""
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""A number, which is none, although it may begin with a sign."""
+
+
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table for a text file: text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Labels and names of columns come from other people's tables. Numbers stay as they are, also in columns of text.
+    """
+    words = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    cell = pl.col(pl.String)
+    formula = cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER)
+    safe = words.with_columns(pl.when(formula).then(pl.lit("'") + cell).otherwise(cell).name.keep())
+    return safe.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
+
+
+def print_table(frame: pl.DataFrame) -> None:
+    """The table as CSV on standard output; a terminal does not get the control characters in it."""
+    text = without_formulas(frame).write_csv()
+    sys.stdout.write(printable(text, keep="\n") if sys.stdout.isatty() else text)
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes]], None]] = {
+    ".csv": lambda frame, file: without_formulas(frame).write_csv(file),
+    ".tsv": lambda frame, file: without_formulas(frame).write_csv(file, separator="\t"),
     ".parquet": lambda frame, file: frame.write_parquet(file),
     ".feather": lambda frame, file: frame.write_ipc(file),
 }
@@ -71,5 +100,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, object], None]] = {
 
 def write_table(frame: pl.DataFrame, path: str) -> None:
     """Write a table whole or not at all."""
+    made = io.BytesIO()  # polars reports a full disk in ways of its own; our own writing raises OSError
+    WRITERS[Path(path).suffix.lower()](frame, made)
     with whole_file(path) as file:
-        WRITERS[Path(path).suffix.lower()](frame, file)
+        file.write(made.getbuffer())

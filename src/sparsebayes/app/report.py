@@ -3,12 +3,12 @@
 import os
 from typing import Any
 
-from sparsebayes.app.files import whole_file
 from sparsebayes.app.report_facts import Facts
 from sparsebayes.app.report_sections import command, provenance, sections, warned
 from sparsebayes.app.report_verdict import answers, lede
 from sparsebayes.app.report_words import name
 from sparsebayes.app.study import Study
+from sparsebayes.io.atomic_file import whole_file
 
 
 def write(study: Study, path: str | os.PathLike[str]) -> None:

@@ -27,9 +27,9 @@ from sklearn.preprocessing import (
 )
 
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression, VBLogisticRegression, to_onnx
-from sparsebayes.app import onnx_formulas as formulas
-from sparsebayes.app.onnx_graph import IR_VERSION, OPSET, Graph
 from sparsebayes.core import kernels, multinomial, predictive, weighted
+from sparsebayes.io.onnx import formulas
+from sparsebayes.io.onnx.graph import IR_VERSION, OPSET, Graph
 
 EXACT = partial(assert_allclose, rtol=1e-6, atol=1e-9)
 """What the export promises. Kernel weights that cancel (polynomials) cost eight of the sixteen digits; a probability

@@ -4,9 +4,11 @@ A file is a zip archive as skops writes it, with one member more: what it is, an
 is compressed, so that no small file can become a large one.
 """
 
+import errno
 import io
 import json
 import os
+import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,16 +20,25 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from sparsebayes import __version__
-from sparsebayes.app.files import whole_file
-from sparsebayes.app.trust import refusals, trusted_names
 from sparsebayes.estimators._callbacks import unwatched
+from sparsebayes.io.allowlist import check_model
+from sparsebayes.io.archive import MOST_BYTES, SCHEMA, Archive, Refused, shown
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.printable import printable
+from sparsebayes.io.sound import check_values
 
 FORMAT = 1
 """Number of the file format; raised when older versions cannot read what is written, or this one what they wrote."""
 MARK = "sparsebayes.json"
 """The member that says what the file is."""
-SCHEMA = "schema.json"
-"""The member in which skops describes the object."""
+ZIP = b"PK\x03\x04"
+"""What a zip archive begins with."""
+ALLOWED = (
+    "A file can hold the estimators of sparsebayes, pipelines that end in one, and the steps of scikit-learn that are "
+    "listed in docs/saving.md. It cannot hold functions or types of your own: give a kernel by its name, or use "
+    "kernel='precomputed'; list the columns of a ColumnTransformer."
+)
+"""What to do about a model that cannot be stored."""
 
 
 class ModelFileError(ValueError):
@@ -71,16 +82,16 @@ def save(model: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, Any
         ) from error
     with zipfile.ZipFile(archive, "a") as members:
         members.writestr(MARK, mark)
-        refused = refusals(json.loads(members.read(SCHEMA)))
-    refused = refused or sorted(set(skops_io.get_untrusted_types(data=archive.getvalue())) - set(trusted_names()))
-    if refused:
-        raise ModelFileError(
-            f"this {type(model).__name__} cannot be stored: it holds {'; '.join(refused)}. Types of sparsebayes, "
-            "scikit-learn and NumPy can be stored, functions and types of your own cannot: give a kernel by its name, "
-            "or use kernel='precomputed'."
-        )
+    data = archive.getvalue()
+    try:
+        names = _checked(Archive(data))
+        unknown = set(skops_io.get_untrusted_types(data=data)) - names
+        if unknown:
+            raise Refused(f"skops does not know {', '.join(sorted(unknown))}")
+    except Refused as error:
+        raise ModelFileError(f"this {type(model).__name__} cannot be stored: {error}. {ALLOWED}") from error
     with whole_file(path) as file:
-        file.write(archive.getbuffer())
+        file.write(data)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -97,24 +108,32 @@ def load(path: str | os.PathLike[str]) -> Any:
 def read(path: str | os.PathLike[str]) -> ModelFile:
     """The same with what else the file holds."""
     skops_io = _skops_io()
-    data = _archive(Path(path))
+    place = printable(path)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            mark = _checked_mark(members, len(data))
-            refused = refusals(json.loads(members.read(SCHEMA)))
-        if refused:
-            raise ModelFileError(
-                f"it holds what a model file of sparsebayes {__version__} does not: {'; '.join(refused)} (it says that "
-                f"sparsebayes {mark['versions']['sparsebayes']} wrote it)"
-            )
-        model = skops_io.loads(data, trusted=trusted_names())
-        if not isinstance(model, BaseEstimator):
-            raise ModelFileError(f"it holds no model but a {type(model).__name__}")
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
+        data = _contents(Path(path))
+    except Refused as error:
+        raise ModelFileError(f"{place}: {error}") from error
+    try:
+        archive = Archive(data)
+        mark = _checked_mark(archive)
+        try:
+            names = _checked(archive)
+        except Refused as error:
+            wrote = shown(mark["versions"].get("sparsebayes"))
+            message = f"it holds what sparsebayes {__version__} does not read (sparsebayes {wrote} wrote it)"
+            raise Refused(f"{message}: {error}") from error
+        model = skops_io.loads(data, trusted=sorted(names))
+        check_values(model)
+    except Refused as error:
+        raise ModelFileError(f"{place}: {error}") from error
     except Exception as error:  # whatever a damaged or forged file makes of zipfile, json, skops or NumPy
-        raise ModelFileError(f"{path} is damaged or no model file: {error or type(error).__name__}") from error
+        raise ModelFileError(f"{place} is damaged or no model file: {shown(error) or type(error).__name__}") from error
     return ModelFile(model, mark["versions"], mark["metadata"])
+
+
+def _checked(archive: Archive) -> set[str]:
+    """The names in a file, all of which may be trusted; nothing has been built yet."""
+    return check_model(archive.schema(), archive)
 
 
 def _skops_io() -> Any:
@@ -135,34 +154,35 @@ def _mark(metadata: dict[str, Any]) -> str:
         raise TypeError(f"metadata must be made of what JSON knows (text, numbers, lists, dicts): {error}") from error
 
 
-def _archive(path: Path) -> bytes:
-    """The bytes of a zip archive; of anything else not more than its beginning."""
+def _contents(path: Path) -> bytes:
+    """The bytes of a plain file of bearable size that begins like a zip archive."""
+    about = path.stat()
+    if stat.S_ISDIR(about.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a model file", str(path))
+    if not stat.S_ISREG(about.st_mode):
+        raise Refused("it is no plain file")
+    if about.st_size > MOST_BYTES:
+        raise Refused(f"it has more than {MOST_BYTES:,} bytes")
     with path.open("rb") as file:
-        start = file.read(4)
-        if start != b"PK\x03\x04":
-            raise ModelFileError(f"{path} is no model file: it does not begin like a zip archive")
-        return start + file.read()
+        start = file.read(len(ZIP))
+        if start != ZIP:
+            raise Refused("it is no model file: it does not begin like a zip archive")
+        return start + file.read(about.st_size)
 
 
-def _checked_mark(members: zipfile.ZipFile, size: int) -> dict[str, Any]:
-    """What the file says of itself, after a look at how much there is to unpack."""
-    infos = members.infolist()
-    if any(info.compress_type != zipfile.ZIP_STORED for info in infos) or sum(i.file_size for i in infos) > size:
-        raise ModelFileError("its members are compressed or overlap, which sparsebayes.save never does")
-    if MARK not in members.namelist():
-        raise ModelFileError("it was not written by sparsebayes.save" + _by_skops(members))
-    mark = json.loads(members.read(MARK))
+def _checked_mark(archive: Archive) -> dict[str, Any]:
+    """What the file says of itself."""
+    if MARK not in archive:
+        raise Refused("it was not written by sparsebayes.save" + "; skops.io.load may read it" * (SCHEMA in archive))
+    mark = archive.json(MARK)
     number, versions = mark["format"], mark["versions"]
-    if not isinstance(number, int) or not isinstance(versions, dict) or not isinstance(mark["metadata"], dict):
-        raise ModelFileError(f"its {MARK} is damaged")
+    sound = type(number) is int and isinstance(versions, dict) and isinstance(mark["metadata"], dict)
+    if not sound or not all(isinstance(version, str) for version in versions.values()):
+        raise Refused(f"its {MARK} is damaged")
     if number != FORMAT:
         remedy = "upgrade sparsebayes" if number > FORMAT else "fit the model anew, or load it with that version"
-        raise ModelFileError(
-            f"it has format {number} (sparsebayes {versions['sparsebayes']}), sparsebayes {__version__} reads format "
-            f"{FORMAT}: {remedy}"
+        raise Refused(
+            f"it has format {shown(number)} (sparsebayes {shown(versions['sparsebayes'])}), sparsebayes {__version__} "
+            f"reads format {FORMAT}: {remedy}"
         )
     return mark
-
-
-def _by_skops(members: zipfile.ZipFile) -> str:
-    return "; skops.io.load may read it" if SCHEMA in members.namelist() else ""

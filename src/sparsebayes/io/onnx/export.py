@@ -9,15 +9,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes import __version__
-from sparsebayes.app.files import whole_file
-from sparsebayes.app.onnx_formulas import (
-    PROBABILITIES,
-    KernelGraph,
-    averaged_probabilities,
-    log_odds,
-)
-from sparsebayes.app.onnx_graph import IR_VERSION, OPSET, Graph, Tensor, apply, concat, stack, where
-from sparsebayes.app.onnx_steps import transformed
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
@@ -26,6 +17,15 @@ from sparsebayes.estimators._kernel import FarVariance, KernelFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.estimators.rvc import KernelJoint
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.onnx.formulas import (
+    PROBABILITIES,
+    KernelGraph,
+    averaged_probabilities,
+    log_odds,
+)
+from sparsebayes.io.onnx.graph import IR_VERSION, OPSET, Graph, Tensor, apply, concat, stack, where
+from sparsebayes.io.onnx.steps import transformed
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:

@@ -10,13 +10,13 @@ from numpy.polynomial.chebyshev import chebinterpolate
 from scipy.linalg import helmert
 from scipy.special import erfcx
 
-from sparsebayes.app.onnx_graph import Graph, Tensor, apply, stack, where
 from sparsebayes.core import kernels
 from sparsebayes.core.multinomial import NODES, PIVOT, even_normal
 from sparsebayes.core.predictive import STEP
 from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.core.weighted import FeatureKernel
+from sparsebayes.io.onnx.graph import Graph, Tensor, apply, stack, where
 
 # --- kernels ---
 

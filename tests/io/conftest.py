@@ -1,5 +1,6 @@
 """Every estimator of the register in its varieties, each fitted once for all tests that want it."""
 
+import time
 import warnings
 from dataclasses import dataclass, field
 from functools import cache
@@ -9,6 +10,7 @@ import pytest
 from sklearn.base import is_classifier
 from sklearn.utils._param_validation import StrOptions
 
+from sparsebayes import ModelFileError, load
 from sparsebayes.core.kernels import KERNELS
 from sparsebayes.estimators import ESTIMATORS
 
@@ -109,3 +111,42 @@ def new_rows():
         return KERNELS["rbf"](X, rows(0)[0], gamma=0.3) if precomputed else X
 
     return make
+
+
+# --- forged files ---
+
+SECONDS = 20
+"""Far more than a small file takes to load, far less than some forged ones did."""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.skops"
+
+
+@pytest.fixture
+def sentinel(tmp_path):
+    """A file that comes into being if a forged model file has its way."""
+    path = tmp_path / "sentinel"
+    yield path
+    assert not path.exists()
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((30, 3))
+    return X, X[:, 0] + 0.1 * rng.standard_normal(30)
+
+
+@pytest.fixture
+def refused():
+    """Assert that a file is refused, soon and with a short message."""
+
+    def check(path, match):
+        begin = time.perf_counter()
+        with pytest.raises(ModelFileError, match=match) as caught:
+            load(path)
+        assert time.perf_counter() - begin < SECONDS
+        assert len(str(caught.value)) < 1000
+
+    return check

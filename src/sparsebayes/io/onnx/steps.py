@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from sparsebayes.app.onnx_graph import Tensor, apply, concat, where
+from sparsebayes.io.onnx.graph import Tensor, apply, concat, where
 
 
 def transformed(step: Any, X: Tensor) -> Tensor:
