@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import sparsebayes
-from sparsebayes.app import guard
+from sparsebayes.app import exit_codes
 from sparsebayes.app.cli import app
 from sparsebayes.app.columns import Recipe
 
@@ -327,7 +327,7 @@ def test_standard_output_that_is_full_is_told():
 
 def test_what_libraries_print_is_kept_out_of_the_results():
     """BLAS, for one, complains on standard output."""
-    program = "import os; from sparsebayes.app.guard import results_apart as apart; apart(); print('result'); "
+    program = "import os; from sparsebayes.app.exit_codes import reserve_stdout; reserve_stdout(); print('result'); "
     program += "os.write(1, b'noise')"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=ENVIRONMENT)
     assert result.stdout.split() == [b"result"]
@@ -350,12 +350,12 @@ def test_ctrl_c_leaves_no_file(tmp_path):
 
 
 def test_ctrl_c_that_an_import_turns_into_something_else(monkeypatch, capsys):
-    monkeypatch.setattr(guard, "CTRL_C", threading.Event())
+    monkeypatch.setattr(exit_codes, "CTRL_C", threading.Event())
 
-    @guard.guarded
+    @exit_codes.with_exit_codes
     def broken(pressed):
         if pressed:
-            guard.CTRL_C.set()
+            exit_codes.CTRL_C.set()
         raise ValueError("numpy.dtype size changed")
 
     with pytest.raises(ValueError, match="size changed"):

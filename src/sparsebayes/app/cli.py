@@ -7,7 +7,7 @@ import typer
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.guard import check_writable, guarded, heed_ctrl_c, interrupted, results_apart
+from sparsebayes.app.exit_codes import check_writable, report_interrupt, reserve_stdout, watch_ctrl_c, with_exit_codes
 from sparsebayes.app.options import (
     Cv,
     Data,
@@ -70,7 +70,7 @@ def _choice(value: str, option: str, choices: tuple[str, ...]) -> None:
 def _problem(request: Any) -> Any:
     """The data, read and encoded; what there is to know about them is told."""
     from sparsebayes.app.console import tell
-    from sparsebayes.app.preparation import prepared
+    from sparsebayes.app.load_data import prepared
     from sparsebayes.app.targets import TASKS
 
     _choice(request.task, "--task", TASKS)
@@ -85,7 +85,7 @@ def _problem(request: Any) -> Any:
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def fit(
     data: Data,
     target: TargetName = "",
@@ -128,11 +128,11 @@ def fit(
     check_writable(output, "-o")
     check_writable(report, "--report", (".html", ".htm"))
     from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.load_data import Request
     from sparsebayes.app.models import OURS, settings
-    from sparsebayes.app.preparation import Request
     from sparsebayes.app.results import study_json
-    from sparsebayes.app.studying import Settings, studied
-    from sparsebayes.app.verdict import print_study
+    from sparsebayes.app.run_study import Settings, studied
+    from sparsebayes.app.terminal import print_study
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
@@ -147,7 +147,7 @@ def fit(
         save_study(study, problem.recipe, output)
         tell(f"model written to {output}")
     if report is not None:
-        from sparsebayes.app.report import write
+        from sparsebayes.app.report.page import write
 
         write(study, report)
         tell(f"report written to {report}")
@@ -160,7 +160,7 @@ def fit(
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def predict(
     model: ModelPath,
     data: Data,
@@ -202,7 +202,7 @@ def predict(
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def compare(
     data: Data,
     target: TargetName = "",
@@ -233,11 +233,11 @@ def compare(
     score is the mean negative log probability (density) of the truth: smaller is better.
     """
     from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.load_data import Request
     from sparsebayes.app.predicting import WRITERS, write_table
-    from sparsebayes.app.preparation import Request
     from sparsebayes.app.results import plain
-    from sparsebayes.app.studying import Settings, compared
-    from sparsebayes.app.verdict import print_scores
+    from sparsebayes.app.run_study import Settings, compared
+    from sparsebayes.app.terminal import print_scores
 
     check_writable(output, "-o", tuple(WRITERS))
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
@@ -260,7 +260,7 @@ def compare(
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def inspect(model: ModelPath, as_json: Json = False) -> None:
     """Show what a model has kept, and how it ended.
 
@@ -270,7 +270,7 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
     """
     from sparsebayes.app.console import out, print_json
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.verdict import print_stored, stored_json
+    from sparsebayes.app.terminal import print_stored, stored_json
 
     stored = open_model(model)
     if as_json:
@@ -280,7 +280,7 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def export(
     model: ModelPath,
     output: Annotated[str, typer.Argument(metavar="FILE", help="The file to write: model.onnx.")],
@@ -312,7 +312,7 @@ def export(
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def datasets(as_json: Json = False) -> None:
     """List the built-in data sets.
 
@@ -324,7 +324,7 @@ def datasets(as_json: Json = False) -> None:
     """
     from sparsebayes.app.console import out, print_json
     from sparsebayes.app.datasets import DATASETS
-    from sparsebayes.app.verdict import print_datasets
+    from sparsebayes.app.terminal import print_datasets
 
     if as_json:
         keys = ("target", "task", "n_rows", "n_features", "about")
@@ -335,9 +335,9 @@ def datasets(as_json: Json = False) -> None:
 
 def run() -> None:
     """What the installed command calls."""
-    results_apart()
-    heed_ctrl_c()
+    reserve_stdout()
+    watch_ctrl_c()
     try:
         app(prog_name="sparsebayes")
     except KeyboardInterrupt:
-        sys.exit(interrupted())
+        sys.exit(report_interrupt())

@@ -1,6 +1,6 @@
 """A study: a model fitted to a table, how well it predicts rows that it has not seen, and what it kept.
 
-The command line makes one (`sparsebayes.app.studying`), prints its verdict and hands it to the report.
+The command line makes one (`sparsebayes.app.run_study`), prints its verdict and hands it to the report.
 """
 
 from dataclasses import dataclass

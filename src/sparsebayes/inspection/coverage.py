@@ -8,8 +8,8 @@ from scipy.stats import binom
 from sklearn.base import is_classifier
 
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
-from sparsebayes.inspection._display import Display, column, one_of, unwrapped
-from sparsebayes.inspection._style import BLUE, GREY, PALE, RED, percent
+from sparsebayes.inspection.display import Display, column, one_of, unwrapped
+from sparsebayes.inspection.style import BLUE, GREY, PALE, RED, percent
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 CHANCE = 0.95

@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.inspection._display import Display, column, unwrapped
-from sparsebayes.inspection._style import GREY, line
+from sparsebayes.inspection.display import Display, column, unwrapped
+from sparsebayes.inspection.style import GREY, line
 
 
 class EvidencePathDisplay(Display):

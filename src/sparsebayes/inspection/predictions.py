@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.inspection._display import Display, column, like, one_of, unwrapped, vectors_of
-from sparsebayes.inspection._style import BLUE, INK, RED, percent
+from sparsebayes.inspection.display import Display, column, like, one_of, unwrapped, vectors_of
+from sparsebayes.inspection.style import BLUE, INK, RED, percent
 
 
 class PredictiveBandDisplay(Display):

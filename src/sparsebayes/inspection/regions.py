@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from sparsebayes.core.types import AnyArray, FloatArray
-from sparsebayes.inspection._display import Display, column, like, unwrapped, vectors_of
-from sparsebayes.inspection._style import INK, MARKERS, SERIES, percent, short
+from sparsebayes.inspection.display import Display, column, like, unwrapped, vectors_of
+from sparsebayes.inspection.style import INK, MARKERS, SERIES, percent, short
 
 
 class DecisionRegionsDisplay(Display):

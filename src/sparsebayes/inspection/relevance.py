@@ -8,9 +8,9 @@ from sklearn.base import is_classifier
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.estimators._kept import Kept, kept
-from sparsebayes.inspection._display import Display, column, matrix, one_of, unwrapped
-from sparsebayes.inspection._rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
-from sparsebayes.inspection._style import GREY, height, listed, percent, short
+from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
+from sparsebayes.inspection.style import GREY, height, listed, percent, short
 
 NEAR_SHOWN = 5
 """Near misses below the kept features."""

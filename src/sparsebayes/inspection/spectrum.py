@@ -8,8 +8,8 @@ import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.estimators._kept import kept
-from sparsebayes.inspection._display import Display, column, matrix, one_of, unwrapped
-from sparsebayes.inspection._style import BLUE, INK, PALE, RED, listed
+from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.style import BLUE, INK, PALE, RED, listed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 

@@ -256,7 +256,7 @@ def study_called(name):
 
 @cache
 def page_of(name):
-    from sparsebayes.app import report
+    from sparsebayes.app.report import page as report
 
     return report.html(study_called(name))
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.inspection._style import BLUE, GREY, INK, PALE, RED, label_rows
+from sparsebayes.inspection.style import BLUE, GREY, INK, PALE, RED, label_rows
 
 MOST = 30
 """Rows of a picture by default; further ones are counted in its last row."""

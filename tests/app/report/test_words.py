@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparsebayes
-from sparsebayes.app.report_words import interval, name, number, percent, plus_minus
+from sparsebayes.app.report.words import interval, name, number, percent, plus_minus
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def contrast(first, second):
 
 def schemes():
     """The colours of the page in light and in darkness."""
-    style = (Path(sparsebayes.__file__).parent / "app" / "templates" / "report.css").read_text()
+    style = (Path(sparsebayes.__file__).parent / "app" / "report" / "templates" / "report.css").read_text()
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#\w{6});", part)) for part in re.findall(r":root \{.*?\}", style, re.DOTALL)
     )

@@ -3,11 +3,11 @@
 import os
 from typing import Any
 
+from sparsebayes.app.facts import Facts
 from sparsebayes.app.files import whole_file
-from sparsebayes.app.report_facts import Facts
-from sparsebayes.app.report_sections import command, provenance, sections, warned
-from sparsebayes.app.report_verdict import answers, lede
-from sparsebayes.app.report_words import name
+from sparsebayes.app.report.sections import command, provenance, sections, warned
+from sparsebayes.app.report.summary import answers, lede
+from sparsebayes.app.report.words import name
 from sparsebayes.app.study import Study
 
 
@@ -46,7 +46,7 @@ def _environment() -> Any:
     except ImportError as error:
         raise ImportError(f"the report needs {error.name}: pip install 'sparsebayes[app]'") from error
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("sparsebayes.app"),
+        loader=jinja2.PackageLoader("sparsebayes.app.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

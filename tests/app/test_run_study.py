@@ -13,11 +13,11 @@ from sklearn.model_selection import cross_val_score
 from sparsebayes import ARDRegressor
 from sparsebayes.app import models
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.load_data import Request, prepared
 from sparsebayes.app.models import MODELS, Size, named, pipeline, suitable
-from sparsebayes.app.preparation import Request, prepared
 from sparsebayes.app.results import amount_pm, covered, kept_lines, plain, sentences, spread, study_json
+from sparsebayes.app.run_study import Settings, compared, studied
 from sparsebayes.app.scoring import better, paired
-from sparsebayes.app.studying import Settings, compared, studied
 from sparsebayes.app.validation import FoldResult, Outcome, make_folds
 
 TASKS = ("regression", "binary", "multiclass")

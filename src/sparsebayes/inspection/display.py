@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._kept import feature_names
-from sparsebayes.inspection._style import canvas
+from sparsebayes.inspection.style import canvas
 
 Part = TypeVar("Part")
 

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
 
-from sparsebayes.inspection._style import BLUE, GREY, INK, LOOK, PALE, RED, SERIES, _fonts
+from sparsebayes.inspection.style import BLUE, GREY, INK, LOOK, PALE, RED, SERIES, _fonts
 
 WIDTH = 5.0
 """Inches of a figure: at 72 units an inch its letters are as large on a phone as those of the page."""

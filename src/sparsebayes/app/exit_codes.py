@@ -19,7 +19,7 @@ CTRL_C = Event()
 """Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""
 
 
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
+def with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
     """Turn what goes wrong into one line on standard error and an exit code."""
 
     @wraps(command)
@@ -28,10 +28,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            raise typer.Exit(interrupted()) from None
+            raise typer.Exit(report_interrupt()) from None
         except Exception as error:
             if CTRL_C.is_set():
-                raise typer.Exit(interrupted()) from None
+                raise typer.Exit(report_interrupt()) from None
             code = _code(error)
             if code is None:
                 raise
@@ -86,7 +86,7 @@ def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()
         raise UsageError(f"{option} {path}: nothing can be written there ({error.strerror})") from error
 
 
-def results_apart() -> None:
+def reserve_stdout() -> None:
     """Keep standard output for results: what libraries print there by themselves goes to standard error."""
     sys.stdout.flush()
     results = os.dup(1)
@@ -96,7 +96,7 @@ def results_apart() -> None:
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
-def heed_ctrl_c() -> None:
+def watch_ctrl_c() -> None:
     """Remember that Ctrl-C was pressed, where it is not switched off."""
 
     def heed(number: int, frame: FrameType | None) -> None:
@@ -107,7 +107,7 @@ def heed_ctrl_c() -> None:
         signal.signal(signal.SIGINT, heed)
 
 
-def interrupted() -> int:
+def report_interrupt() -> int:
     """Tell of Ctrl-C; the exit code that shells expect."""
     print("sparsebayes: interrupted; no file is half-written", file=sys.stderr)
     return 130

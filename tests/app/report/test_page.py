@@ -12,11 +12,11 @@ from scipy.stats import t
 from sklearn.base import clone
 from sklearn.metrics import confusion_matrix, r2_score
 
-from sparsebayes.app import report
-from sparsebayes.app.report_facts import Facts
-from sparsebayes.app.report_figures import POINTS
-from sparsebayes.app.report_sections import MOST
-from sparsebayes.app.report_words import percent, plus_minus
+from sparsebayes.app.facts import Facts
+from sparsebayes.app.report import page as report
+from sparsebayes.app.report.figures import POINTS
+from sparsebayes.app.report.sections import MOST
+from sparsebayes.app.report.words import percent, plus_minus
 
 LIMIT = 300_000
 """Bytes."""

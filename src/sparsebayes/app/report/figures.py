@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.report_facts import COVERAGE, CREDIBLE, Effect, Facts, thinned
-from sparsebayes.app.report_svg import drawn
-from sparsebayes.app.report_words import NO_BREAK, name, number, percent, typeset
+from sparsebayes.app.facts import COVERAGE, CREDIBLE, Effect, Facts, thinned
+from sparsebayes.app.report.svg import drawn
+from sparsebayes.app.report.words import NO_BREAK, name, number, percent, typeset
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.inspection import EvidencePathDisplay, RelevanceDisplay
-from sparsebayes.inspection._rows import BEHIND, cut, draw_bars, draw_intervals
-from sparsebayes.inspection._style import BLUE, GREY, PALE, RED, SERIES
+from sparsebayes.inspection.rows import BEHIND, cut, draw_bars, draw_intervals
+from sparsebayes.inspection.style import BLUE, GREY, PALE, RED, SERIES
 
 ROWS = 12
 """Named rows of a picture."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.app import report_figures as figures
-from sparsebayes.app.report_facts import COVERAGE, CREDIBLE, Effect, Facts, thinned
-from sparsebayes.app.report_verdict import error_text, folds
-from sparsebayes.app.report_words import (
+from sparsebayes.app.facts import COVERAGE, CREDIBLE, Effect, Facts, thinned
+from sparsebayes.app.report import figures
+from sparsebayes.app.report.summary import error_text, folds
+from sparsebayes.app.report.words import (
     NO_BREAK,
     NONE,
     Table,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtrit
 from sklearn.pipeline import Pipeline
 
-from sparsebayes.app.report_words import name
+from sparsebayes.app.report.words import name
 from sparsebayes.app.study import Score, Study
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray

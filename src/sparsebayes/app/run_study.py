@@ -11,6 +11,7 @@ import polars as pl
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.load_data import Problem
 from sparsebayes.app.models import (
     CONSTANT,
     LINEAR,
@@ -21,7 +22,6 @@ from sparsebayes.app.models import (
     pipeline,
     suitable,
 )
-from sparsebayes.app.preparation import Problem
 from sparsebayes.app.scoring import better, score
 from sparsebayes.app.study import HeldOut, Score, Study
 from sparsebayes.app.validation import Outcome, cross_validated

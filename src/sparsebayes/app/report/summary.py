@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.app.report_facts import COVERAGE, Facts
-from sparsebayes.app.report_words import NO_BREAK, count, name, names, number, percent, plus_minus
+from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.report.words import NO_BREAK, count, name, names, number, percent, plus_minus
 
 TOLD = 4
 """Features that the verdict names."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparsebayes.estimators._notebook import short
-from sparsebayes.inspection._style import listed
+from sparsebayes.inspection.style import listed
 
 LONGEST = 80
 """Characters of a name in a table."""
