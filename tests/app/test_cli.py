@@ -81,6 +81,14 @@ def test_fit_writes_a_model_and_a_report_and_only_json_on_standard_output(fitted
     assert TARGET in (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_json_and_report_agree_on_the_coverage_of_intervals(tmp_path):
+    """Of 100 rows some lie between the normal and Student's quantile."""
+    result = here("fit", "sinc", "-m", "rvm", "--cv", 3, "--report", tmp_path / "report.html", "--json")
+    found = json.loads(result.stdout)["coverage"]["found"]
+    shown = re.search(r"<strong>(\d+)\s%</strong> of [\w-]+ rows lie in", (tmp_path / "report.html").read_text("utf-8"))
+    assert float(shown[1]) == pytest.approx(100 * found)  # a whole number of percent: there are 100 rows
+
+
 def test_predict_gives_what_the_model_gives(fitted):
     folder, _ = fitted
     new = patients(30, seed=1)
@@ -116,7 +124,7 @@ def test_inspect_shows_what_was_kept(fitted):
     folder, result = fitted
     shown = command("inspect", folder / "model.skops")
     assert shown.returncode == 0
-    for text in ("ARDRegressor", f"{COLOUR}=red", "Kept 2 of 5 features", "converged", "patients.csv"):
+    for text in ("ARDRegressor", f"{COLOUR}=red", "It keeps 2 of 5 features.", "converged", "patients.csv"):
         assert text in shown.stdout
     said = json.loads(here("inspect", folder / "model.skops", "--json").stdout)
     assert said["kept"] == json.loads(result.stdout)["kept"]

@@ -15,7 +15,6 @@ from sparsebayes.app import models
 from sparsebayes.app.errors import DataError, UsageError
 from sparsebayes.app.load_data import Request, prepared
 from sparsebayes.app.models import MODELS, Size, named, pipeline, suitable
-from sparsebayes.app.results import amount_pm, covered, kept_lines, plain, sentences, spread, study_json
 from sparsebayes.app.run_study import Settings, compared, studied
 from sparsebayes.app.scoring import better, paired
 from sparsebayes.app.validation import FoldResult, Outcome, make_folds
@@ -191,7 +190,7 @@ def test_a_challenger_must_be_ahead_by_more_than_a_standard_error(ahead, wins):
 
     def outcome(values):
         nothing = np.empty(0)
-        return Outcome([FoldResult(0.0, value, nothing, nothing, nothing, nothing, 0.0) for value in values])
+        return Outcome([FoldResult(0.0, value, nothing, nothing, 0.0, nothing, nothing, 0.0) for value in values])
 
     found, difference, error = better(outcome(logs + wobble - ahead), outcome(logs))
     assert (found, difference) == (wins, pytest.approx(-ahead))
@@ -281,54 +280,3 @@ def test_a_model_that_fails_is_told_and_ranked_last(tmp_path, rng, monkeypatch):
     assert [line.model for line in found.scores] == ["ridge", "ard"]
     assert found.scores[1].failed == "LinAlgError: no such luck"
     assert np.isnan(found.scores[1].error)
-
-
-# --- results ---
-
-
-def test_effects_are_those_of_one_standard_deviation(study):
-    _, found = study
-    model = found.pipeline[-1]
-    lines = kept_lines(model, found.features, spread(found.pipeline, found.X), found.kept_by_fold.mean(axis=0))
-    assert [line["feature"] for line in lines] == ["x0", "x1"]
-    filled = np.where(np.isnan(found.X), np.nanmedian(found.X, axis=0), found.X)
-    for line, j in zip(lines, (0, 1), strict=True):
-        assert line["effect"] == pytest.approx(model.coef_[j] * filled[:, j].std())
-        assert line["lower"] < line["effect"] < line["upper"]
-        assert line["folds"] == found.kept_by_fold[:, j].mean()
-
-
-def test_the_verdict_says_the_numbers(study):
-    _, found = study
-    told = " ".join(sentences(found))
-    assert f"{found.scores[0].error:.3f} ± {found.scores[0].error_se:.3f}" in told
-    assert "It kept 2 of 4 features" in told
-    low, high = stats.norm.interval(0.9, found.held_out.mean, found.held_out.std)
-    assert covered(found) == np.mean((low <= found.held_out.truth) & (found.held_out.truth <= high))
-
-
-def test_json_holds_plain_values(study):
-    _, found = study
-    value = study_json(found)
-    assert value["scores"][0]["model"] == "ard"
-    assert value["converged"] is True
-    assert plain({"a": np.float64("nan"), "b": np.arange(2), "c": (np.bool_(True), "x")}) == {
-        "a": None,
-        "b": [0, 1],
-        "c": [True, "x"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "percent", "text"),
-    [
-        (54.6823, 1.1249, False, "54.7 ± 1.1"),
-        (0.10128, 0.00605, False, "0.1013 ± 0.0060"),
-        (123456.0, 1234.0, False, "123456 ± 1234"),
-        (0.0533, 0.0226, True, "5.3 ± 2.3 %"),
-        (1e-9, 2e-10, False, "1e-09 ± 2e-10"),
-        (np.nan, np.nan, False, "–"),
-    ],
-)
-def test_amounts_show_as_many_places_as_their_error_allows(value, error, percent, text):
-    assert amount_pm(value, error, percent) == text

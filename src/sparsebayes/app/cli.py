@@ -127,36 +127,45 @@ def fit(
     """
     check_writable(output, "-o")
     check_writable(report, "--report", (".html", ".htm"))
-    from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.console import progress
     from sparsebayes.app.load_data import Request
     from sparsebayes.app.models import OURS, settings
-    from sparsebayes.app.results import study_json
     from sparsebayes.app.run_study import Settings, studied
-    from sparsebayes.app.terminal import print_study
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
     with progress(verbose, live=not as_json) as tick:
         study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
+    _give_out(study, problem.recipe, output, report, as_json)
+    if not study.pipeline[-1].converged_:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _give_out(study: Any, recipe: Any, output: str | None, report: str | None, as_json: bool) -> None:
+    """Write the files of a study and print its facts, which are computed once for all outputs."""
+    from sparsebayes.app.console import out, print_json, tell
+    from sparsebayes.app.facts import facts_of
+    from sparsebayes.app.json_output import study_json
+    from sparsebayes.app.terminal import print_study
+
     for message in study.warnings:
         tell(f"warning: {message}")
+    facts = facts_of(study)
     if output is not None:
         from sparsebayes.app.modelfile import save_study
 
-        save_study(study, problem.recipe, output)
+        save_study(study, recipe, output)
         tell(f"model written to {output}")
     if report is not None:
         from sparsebayes.app.report.page import write
 
-        write(study, report)
+        write(facts, report)
         tell(f"report written to {report}")
     if as_json:
-        print_json(study_json(study))
+        print_json(study_json(facts))
     else:
-        print_study(out(), study)
-    if not study.pipeline[-1].converged_:
-        raise typer.Exit(NOT_CONVERGED)
+        print_study(out(), facts)
 
 
 @app.command()
@@ -233,30 +242,27 @@ def compare(
     score is the mean negative log probability (density) of the truth: smaller is better.
     """
     from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.json_output import ranking_json
     from sparsebayes.app.load_data import Request
     from sparsebayes.app.predicting import WRITERS, write_table
-    from sparsebayes.app.results import plain
     from sparsebayes.app.run_study import Settings, compared
     from sparsebayes.app.terminal import print_scores
 
     check_writable(output, "-o", tuple(WRITERS))
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
     with progress(verbose, live=not as_json) as tick:
-        comparison = compared(problem, only or (), Settings(impute, tick=tick))
-    for note in comparison.left_out:
+        ranking = compared(problem, only or (), Settings(impute, tick=tick))
+    for note in ranking.left_out:
         tell(note)
-    lines = [vars(line) for line in comparison.scores]
     if output is not None:
         import polars as pl
 
-        write_table(pl.DataFrame(lines), output)
+        write_table(pl.DataFrame([vars(score) for score in ranking.scores]), output)
         tell(f"table written to {output}")
     if as_json:
-        about = {"version": __version__, "source": problem.source, "target": problem.target_name}
-        about |= {"task": problem.target.task, "n_rows": len(problem.y), "seed": seed}
-        print_json(plain({**about, "scores": lines, "left_out": comparison.left_out}))
+        print_json(ranking_json(ranking, problem))
     else:
-        print_scores(out(), comparison.scores, problem.target.task)
+        print_scores(out(), ranking.scores, problem.target.task)
 
 
 @app.command()
@@ -269,8 +275,9 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
     sparsebayes inspect model.skops --json
     """
     from sparsebayes.app.console import out, print_json
+    from sparsebayes.app.json_output import stored_json
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.terminal import print_stored, stored_json
+    from sparsebayes.app.terminal import print_stored
 
     stored = open_model(model)
     if as_json:

@@ -33,7 +33,7 @@ def print_json(value: Any) -> None:
 @contextmanager
 def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], None]]:
     """A bar for each model if `live` and a person looks on; else a line for each fold if `verbose`."""
-    from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
+    from sparsebayes.estimators import SCREEN, Bar, looked_at
 
     if not (live and looked_at()):
         yield _lines if verbose else _silence

@@ -9,7 +9,8 @@ from sklearn.pipeline import Pipeline
 from sparsebayes.app import saving
 from sparsebayes.app.columns import Column, Recipe
 from sparsebayes.app.errors import DataError
-from sparsebayes.app.results import plain, spread
+from sparsebayes.app.facts import spread
+from sparsebayes.app.plain_values import plain
 from sparsebayes.app.study import Study
 
 KEY = "command line"

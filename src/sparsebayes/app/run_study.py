@@ -154,7 +154,8 @@ def _held_out(problem: Problem, outcome: Outcome) -> HeldOut:
         np.concatenate([getattr(f, key) for f in outcome.folds]) for key in ("mean", "std", "probabilities")
     )
     numbers = order if len(mean) else order[:0]
-    return HeldOut(rows[order], problem.y[rows[order]], fold[order], mean[numbers], std[numbers], p[order])
+    freedom = outcome.numbers("freedom") if len(mean) else np.empty(0)
+    return HeldOut(rows[order], problem.y[rows[order]], fold[order], mean[numbers], std[numbers], freedom, p[order])
 
 
 def _once(messages: Iterable[str]) -> list[str]:
@@ -170,7 +171,7 @@ def _in_folds(messages: list[str], said: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Ranking:
     """All suitable models on the same folds, the best first."""
 
     scores: list[Score]
@@ -178,7 +179,7 @@ class Comparison:
     """Models that would take too long, with the reason."""
 
 
-def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Comparison:
+def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Ranking:
     """Test every suitable model, or those that are named, on the same folds."""
     models, left_out = [], []
     for model in suitable(problem.target.task):
@@ -201,4 +202,4 @@ def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Compa
     good.sort(key=lambda model: float(outcomes[model.name].numbers("error").mean()))
     best = outcomes[good[0].name]
     lines = [score(model, outcomes[model.name], best) for model in [*good, *(m for m in models if m not in good)]]
-    return Comparison(lines, left_out)
+    return Ranking(lines, left_out)

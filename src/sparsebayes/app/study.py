@@ -23,6 +23,8 @@ class HeldOut:
     """Regression: the predicted mean; empty for classes."""
     std: FloatArray
     """Regression: standard deviation of the predicted observation; empty for classes."""
+    freedom: FloatArray
+    """Regression: degrees of freedom of each fold's noise estimate, by fold number; empty for classes."""
     probabilities: FloatArray
     """Classes: one column for each of the study's classes; (n, 0) for regression."""
 

@@ -1,4 +1,4 @@
-"""The verdict as tables for people."""
+"""Results as text and tables on the terminal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,92 +10,90 @@ from rich.table import Table
 from rich.text import Text
 
 from sparsebayes.app.datasets import Dataset
+from sparsebayes.app.facts import CREDIBLE, Facts, Selection, ending_of, selection_of
 from sparsebayes.app.modelfile import Stored
-from sparsebayes.app.results import (
-    INTERVAL,
-    amount_pm,
-    ending,
-    kept_lines,
-    plain,
-    rows_text,
-    sentences,
-    spread,
-    weight_label,
-)
-from sparsebayes.app.study import Score, Study
-from sparsebayes.estimators._notebook import short
+from sparsebayes.app.sentences import selection_text, sentences
+from sparsebayes.app.study import Score
+from sparsebayes.app.words import error_text, for_terminal
+from sparsebayes.estimators import short
 
 SHOWN = 20
-"""Kept features in a table; the others are counted."""
+"""Kept features in a table; the rest is only counted."""
 NAME = 40
-"""Characters of a name."""
+"""Longest name in characters."""
 
 
 def say(console: Console, sentence: str, style: str = "") -> None:
-    """A sentence, on one line unless it meets the edge of a terminal."""
+    """Print a sentence on one line; a terminal wraps it at its edge."""
     console.print(sentence, style=style, soft_wrap=not console.is_terminal)
 
 
-def print_study(console: Console, study: Study) -> None:
-    """The verdict."""
+def print_study(console: Console, facts: Facts) -> None:
+    """Print the facts of a study."""
+    study = facts.study
     n, p = len(study.y), len(study.features)
     say(console, f"{study.target} of {study.source}: {n:,} rows, {p:,} feature{'s' * (p != 1)}", style="bold")
     say(console, f"Model: {study.why}")
-    for sentence in sentences(study):
+    for sentence in sentences(facts):
         say(console, sentence)
-    model = study.pipeline[-1]
-    lines = kept_lines(model, study.features, spread(study.pipeline, study.X), study.kept_by_fold.mean(axis=0))
-    print_kept(console, lines, weight_label(model, per_sd=True), study.n_folds)
+    print_kept(console, facts.selection, study.n_folds)
     print_scores(console, study.scores, study.task)
-    say(console, ending_text(model))
+    say(console, ending_text(facts.ending))
 
 
-def print_kept(console: Console, lines: list[dict[str, Any]], label: str, n_folds: int) -> None:
-    """A table of what was kept."""
-    if not lines:
+def print_kept(console: Console, selection: Selection, n_folds: int) -> None:
+    """Print a table of the kept features; nothing for models that keep rows."""
+    effects = selection.effects
+    if selection.what != "feature" or not effects:
         return
-    has = {key: any(np.isfinite(line[key]) for line in lines) for key in ("lower", "gain", "folds")}
-    outputs = list(dict.fromkeys(line["output"] for line in lines))
+    has_gain = any(np.isfinite(effect.gain) for effect in effects)
+    has_folds = any(np.isfinite(effect.frequency) for effect in effects)
+    outputs = [output for output in selection.outputs if any(effect.output == output for effect in effects)]
+    several = len(outputs) > 1
     table = _table()
-    if len(outputs) > 1:
+    if several:
         table.add_column("class", justify="left")
     table.add_column("feature", justify="left", overflow="fold")
-    table.add_column(label, justify="right")
-    if has["lower"]:
-        table.add_column(f"{100 * INTERVAL:.0f} % interval", justify="right")
-    if has["gain"]:
+    table.add_column(_weight_title(selection), justify="right")
+    if selection.certain:
+        table.add_column(f"{100 * CREDIBLE:.0f} % interval", justify="right")
+    if has_gain:
         table.add_column("evidence", justify="right")
-    if has["folds"]:
+    if has_folds:
         table.add_column("kept in folds", justify="right")
+    most = max(SHOWN // len(outputs), 3)
     for output in outputs:
-        mine = [line for line in lines if line["output"] == output]
-        most = max(SHOWN // len(outputs), 3)
-        for line in mine[:most]:
-            cells = [short(output, NAME)] * (len(outputs) > 1) + [
-                short(line["feature"], NAME),
-                f"{line['effect']:+.3g}",
-            ]
-            cells += [f"{line['lower']:+.3g} … {line['upper']:+.3g}"] * has["lower"]
-            cells += [f"{line['gain']:.1f} nats"] * has["gain"]
-            cells += [f"{round(line['folds'] * n_folds)} of {n_folds}"] * has["folds"]
+        mine = [effect for effect in effects if effect.output == output]
+        for effect in mine[:most]:
+            cells = [short(output, NAME)] * several + [short(effect.name, NAME), f"{effect.weight:+.3g}"]
+            cells += [f"{effect.lower:+.3g} … {effect.upper:+.3g}"] * selection.certain
+            cells += [f"{effect.gain:.1f} nats"] * has_gain
+            cells += [f"{round(effect.frequency * n_folds)} of {n_folds}"] * has_folds
             table.add_row(*map(Text, cells))
         if len(mine) > most:
-            table.add_row(*[Text(short(output, NAME))] * (len(outputs) > 1), Text(f"… and {len(mine) - most} more"))
+            table.add_row(*[Text(short(output, NAME))] * several, Text(f"… and {len(mine) - most} more"))
     console.print(table)
 
 
-def ending_text(model: Any) -> str:
-    """How the search ended, in a line."""
-    evidence = np.atleast_1d(getattr(model, "log_evidence_", np.nan))
+def _weight_title(selection: Selection) -> str:
+    if not selection.signed:
+        return "kernel weight"
+    return "effect of 1 sd" if selection.per_sd else "weight"
+
+
+def ending_text(ending: dict[str, Any]) -> str:
+    """How the search ended, in one line."""
+    evidence = np.atleast_1d(ending.get("log_evidence", np.nan))
     told = "Log evidence " + ", ".join(f"{value:.1f}" for value in evidence[:6]) + ", …" * (len(evidence) > 6)
-    if not model.converged_:
-        return f"{told}; NOT CONVERGED after {model.n_iter_} steps: raise it with --set max_iter=…"
-    gap = float(np.max(np.atleast_1d(getattr(model, "optimality_gap_", np.nan))))
-    return f"{told}; converged in {model.n_iter_} steps ({gap:.0e} nats to gain)."
+    steps = f"{ending['n_iter']} step{'s' * (ending['n_iter'] != 1)}"
+    if not ending["converged"]:
+        return f"{told}; NOT CONVERGED after {steps}: raise the limit with --set max_iter=…"
+    gap = float(np.max(np.atleast_1d(ending.get("optimality_gap", np.nan))))
+    return f"{told}; converged in {steps} (the best single change would add {gap:.0e} nats)."
 
 
 def print_scores(console: Console, scores: list[Score], task: str) -> None:
-    """A comparison as a table."""
+    """Print a comparison of models as a table."""
     percent = task != "regression"
     table = _table()
     table.add_column("model", justify="left")
@@ -118,14 +116,18 @@ def print_scores(console: Console, scores: list[Score], task: str) -> None:
         first = line is scores[0]
         table.add_row(
             name,
-            amount_pm(line.error, line.error_se, percent),
+            _error(line.error, line.error_se, percent),
             _number(line.log_score, ".3f"),
-            "" if first else amount_pm(line.difference, line.difference_se, percent),
+            "" if first else _error(line.difference, line.difference_se, percent),
             _number(line.kept_features, ".1f"),
             _number(line.kept_vectors, ".1f"),
             f"{line.seconds:.1f} s",
         )
     console.print(table)
+
+
+def _error(value: float, error: float, percent: bool) -> str:
+    return for_terminal(error_text(value, error, percent=percent))
 
 
 def _number(value: float, form: str) -> str:
@@ -139,29 +141,8 @@ def _table() -> Table:
 # --- a model file ---
 
 
-def stored_json(stored: Stored) -> dict[str, Any]:
-    """What is known of a model file."""
-    about = {key: value for key, value in stored.about.items() if key not in ("recipe", "spread", "frequency")}
-    return plain(
-        {
-            "versions": stored.versions,
-            **about,
-            "estimator": type(stored.model).__name__,
-            "parameters": {key: str(value) for key, value in stored.model.get_params().items()},
-            "features": stored.recipe.features,
-            "kept": _stored_lines(stored),
-            **ending(stored.model),
-        }
-    )
-
-
-def _stored_lines(stored: Stored) -> list[dict[str, Any]]:
-    told = [np.array(stored.about.get(key, ()), dtype=np.float64) for key in ("spread", "frequency")]
-    return kept_lines(stored.model, stored.recipe.features, *told)
-
-
 def print_stored(console: Console, stored: Stored) -> None:
-    """What was kept, evidence, convergence."""
+    """Print what a model file says."""
     about, model = stored.about, stored.model
     version = stored.versions.get("sparsebayes", "?")
     say(console, f"{type(model).__name__} of sparsebayes {version}", style="bold")
@@ -170,15 +151,10 @@ def print_stored(console: Console, stored: Stored) -> None:
         say(console, f"Model: {about['why']}")
         scores = [Score(**{key: _nan(value) for key, value in line.items()}) for line in about["scores"]]
         print_scores(console, scores, about["task"])
-    lines = _stored_lines(stored)
-    rows = rows_text(model, about.get("n_rows"))
-    n = len({line["feature"] for line in lines})
-    if lines or not rows:
-        say(console, f"Kept {n} of {len(stored.recipe.features):,} features{' and ' * bool(rows)}{rows}.")
-    else:
-        say(console, f"It {rows}.")
-    print_kept(console, lines, weight_label(model, "spread" in about), about.get("n_folds", 0))
-    say(console, ending_text(model))
+    selection = selection_of(model, stored.recipe.features, about.get("spread"), about.get("frequency"))
+    say(console, selection_text(selection, about.get("n_rows")))
+    print_kept(console, selection, about.get("n_folds", 0))
+    say(console, ending_text(ending_of(model)))
 
 
 def _nan(value: Any) -> Any:
@@ -189,7 +165,7 @@ def _nan(value: Any) -> Any:
 
 
 def print_datasets(console: Console, known: Mapping[str, Dataset]) -> None:
-    """The built-in data sets."""
+    """Print the built-in data sets."""
     table = _table()
     for title, side in (("name", "left"), ("rows", "right"), ("features", "right"), ("target", "left"), ("", "left")):
         table.add_column(title, justify=side)

@@ -54,6 +54,8 @@ class FoldResult:
     log_score: float
     mean: FloatArray
     std: FloatArray
+    freedom: float
+    """Regression: degrees of freedom of the noise estimate, for the quantile of intervals."""
     probabilities: FloatArray
     support: BoolArray
     """Which features were kept; empty where the model keeps none."""
@@ -112,12 +114,13 @@ def _result(fitted: Any, X: FloatArray, y: AnyArray, classes: list[Any]) -> Fold
         p = fitted.predict_proba(X) if has_probabilities else np.empty((len(X), 0))
         place = np.searchsorted(np.asarray(classes), y)
         score = float(-np.log(np.maximum(p[np.arange(len(y)), place], 1e-300)).mean()) if has_probabilities else np.nan
-        return FoldResult(float((fitted.predict(X) != y).mean()), score, none, none, p, *kept)
+        return FoldResult(float((fitted.predict(X) != y).mean()), score, none, none, np.nan, p, *kept)
     mean, std = predicted(fitted, X)
     error = float(np.sqrt(np.mean((y - mean) ** 2)))
     with np.errstate(divide="ignore", invalid="ignore"):
         score = float(np.mean(0.5 * np.log(2 * np.pi * std**2) + 0.5 * ((y - mean) / std) ** 2))
-    return FoldResult(error, score, mean, std, np.empty((len(X), 0)), *kept)
+    freedom = float(getattr(model, "degrees_of_freedom_", np.inf))
+    return FoldResult(error, score, mean, std, freedom, np.empty((len(X), 0)), *kept)
 
 
 def predicted(fitted: Any, X: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -49,6 +49,11 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
             raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
         return X, y, weight, counts
 
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """N - Σγ, degrees of freedom of the noise variance and of the Student quantile in `predict_interval`."""
+        return self._numbers("freedom")
+
     def _numbers(self, name: str) -> Any:
         """A number of each fit: plain for 1-D y, an array for 2-D y."""
         values = [getattr(fit, name) for fit in self._fits]

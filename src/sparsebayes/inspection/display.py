@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import AnyArray
-from sparsebayes.estimators._kept import feature_names
+from sparsebayes.estimators import feature_names
 from sparsebayes.inspection.style import canvas
 
 Part = TypeVar("Part")

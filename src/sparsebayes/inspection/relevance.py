@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators._kept import Kept, kept
+from sparsebayes.estimators import Kept, kept
 from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.effects import effects_of, weight_label
 from sparsebayes.inspection.rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
 from sparsebayes.inspection.style import GREY, height, listed, percent, short
 
@@ -100,26 +100,23 @@ class RelevanceDisplay(Display):
         model, X, names = unwrapped(estimator, X, feature_names)
         parts = kept(model)
         part = one_of(parts, [part.output for part in parts], output)
-        features, scale = part.what == "feature", np.ones(len(part.index))
-        per_sd = features and X is not None
-        if per_sd:
-            scale = matrix(X, model).std(axis=0)[part.index] ** part.power
-        weight, interval = part.weight * scale, part.interval(coverage) * scale[:, None]
-        order = np.argsort(-np.abs(weight), kind="stable") if per_sd else part.order()
+        features = part.what == "feature"
+        spread = matrix(X, model).std(axis=0) if features and X is not None else None
+        effects = effects_of(part, spread, coverage)
         near = part.near_misses()
-        index = part.index[order]
+        interval = f", {percent(coverage)} interval" * bool(np.isfinite([effects.lower, effects.upper]).all())
         return cls(
-            names=[names[j] if features else f"row {j}" for j in index],
-            weight=weight[order],
-            lower=interval[order, 0],
-            upper=interval[order, 1],
-            gain=part.gain[index] if len(part.gain) else None,
+            names=[names[j] if features else f"row {j}" for j in effects.index],
+            weight=effects.weight,
+            lower=effects.lower,
+            upper=effects.upper,
+            gain=effects.gain if len(part.gain) else None,
             near_names=[names[j] for j in near],
             near_gain=part.gain[near] if len(near) else None,
             asked=part.asked,
             n_candidates=len(names) if features else None,
             title=_title(part, len(names)),
-            weight_label=_weight_label(model, per_sd, coverage, bool(np.isfinite(interval).all())),
+            weight_label=weight_label(model, effects.per_sd) + interval,
         )
 
     @classmethod
@@ -265,17 +262,3 @@ def _title(part: Kept, n_features: int) -> str:
     of = f" of {n_features}" if part.what == "feature" else ""
     plural = "" if len(part.index) == 1 and not of else "s"
     return f"{short(part.output, 24)}: " * bool(part.output) + f"kept {len(part.index)}{of} {part.what}{plural}"
-
-
-def _weight_label(model: Any, per_sd: bool, coverage: float, has_interval: bool) -> str:
-    if getattr(model, "feature_weights_", None) is not None:
-        label = "weight in the kernel, " + (
-            "for inputs of standard deviation one" if per_sd else "per unit of the input"
-        )
-    elif hasattr(model, "dual_coef_"):
-        label = "weight of the kernel function"
-    else:
-        label = "effect of one standard deviation of the feature" if per_sd else "weight per unit of the feature"
-    if is_classifier(model) and not hasattr(model, "feature_weights_"):
-        label += " on the log-odds"
-    return label + f", {percent(coverage)} interval" * has_interval

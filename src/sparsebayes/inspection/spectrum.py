@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.estimators._kept import kept
+from sparsebayes.estimators import kept
 from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.effects import effects_of
 from sparsebayes.inspection.style import BLUE, INK, PALE, RED, listed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -80,7 +81,7 @@ class RelevanceSpectrumDisplay(Display):
         if part.what != "feature":
             raise TypeError(f"{type(model).__name__} keeps vectors, not channels: choose a linear model")
         spectra = matrix(X, model)
-        scale = matrix(inner, model).std(axis=0) ** part.power
+        effects = effects_of(part, matrix(inner, model).std(axis=0))
         if wavelengths is None:
             wavelengths, found = _wavelengths(names)
             label = label or found
@@ -90,13 +91,13 @@ class RelevanceSpectrumDisplay(Display):
         order = np.argsort(places, kind="stable")
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        by_place = np.argsort(rank[part.index])
+        by_place = np.argsort(rank[effects.index])
         return cls(
             wavelengths=places[order],
             mean=spectra.mean(axis=0)[order],
             spread=spectra.std(axis=0)[order],
-            channels=rank[part.index][by_place],
-            weight=(part.weight * scale[part.index])[by_place],
+            channels=rank[effects.index][by_place],
+            weight=effects.weight[by_place],
             label=label or "wavelength",
         )
 

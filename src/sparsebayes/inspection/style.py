@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sparsebayes.estimators._notebook import short
+from sparsebayes.estimators import short
 
 INK = "#222222"
 GREY = "#707070"

@@ -1,4 +1,4 @@
-"""The report of a study: one HTML file that needs neither network nor script."""
+"""The report as one HTML file that needs neither a network nor scripts."""
 
 import os
 from typing import Any
@@ -7,20 +7,19 @@ from sparsebayes.app.facts import Facts
 from sparsebayes.app.files import whole_file
 from sparsebayes.app.report.sections import command, provenance, sections, warned
 from sparsebayes.app.report.summary import answers, lede
-from sparsebayes.app.report.words import name
-from sparsebayes.app.study import Study
+from sparsebayes.app.words import name
 
 
-def write(study: Study, path: str | os.PathLike[str]) -> None:
-    """Write the report of a study, whole or not at all. The same study gives the same bytes."""
-    data = html(study).encode()
+def write(facts: Facts, path: str | os.PathLike[str]) -> None:
+    """Write the report of a study. The file appears whole or not at all; the same study gives the same bytes."""
+    data = html(facts).encode()
     with whole_file(path) as file:
         file.write(data)
 
 
-def html(study: Study) -> str:
-    """The report as text. Whatever comes from the data is escaped, and shortened where it is very long."""
-    facts = Facts(study)
+def html(facts: Facts) -> str:
+    """The report as text. Names from the data are escaped, and shortened if they are very long."""
+    study = facts.study
     return str(
         _environment()
         .get_template("report.html")

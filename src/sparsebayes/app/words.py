@@ -1,55 +1,21 @@
-"""Numbers and names as a reader wants them: few digits, true minus signs, nothing that breaks a page."""
+"""Numbers and names as text: few digits, true minus signs, no control characters."""
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from sparsebayes.estimators._notebook import short
+from sparsebayes.estimators import short
 from sparsebayes.inspection.style import listed
 
 LONGEST = 80
 """Characters of a name in a table."""
-PHONE = 38
-"""Letters of a line of a table on a phone."""
-NAMED = 10
-"""Of these at least for the name of a row, which can be broken."""
 NONE = "–"
-"""What stands where a number does not apply."""
+"""Shown where a number does not apply."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
+KEYBOARD = str.maketrans({NO_BREAK: " ", "−": "-"})
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-
-
-@dataclass(frozen=True)
-class Table:
-    """Cells of text; the first of each row names it."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    after: str = ""
-    """What is said below, of rows that are left out."""
-    shares: Sequence[Sequence[float]] = field(default=())
-    """How strongly each cell is tinted, from 0 to 1; empty for none."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether it is a square too large for a phone, to be moved sideways: its columns belong side by side."""
-        return bool(self.shares) and not self._fits
-
-    @property
-    def stacked(self) -> bool:
-        """Whether on a phone the cells of a row stand one below the other."""
-        return not self.shares and not self._fits
-
-    @property
-    def _fits(self) -> bool:
-        words = [max(map(len, column.split(" ")), default=0) for column in self.columns]
-        cells = [max((len(row[k]) for row in self.rows), default=0) for k in range(len(words))]
-        first, *others = (max(pair) for pair in zip(words, cells, strict=True))
-        return min(first, NAMED) + sum(others) + 2 * len(others) <= PHONE
 
 
 def name(thing: Any, longest: int = LONGEST) -> str:
@@ -99,6 +65,18 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     decimals = max(1 - int(f"{error:.1e}".partition("e")[2]), 0)
     plus = "+" if sign else "-"
     return f"{value:{plus},.{decimals}f}{PLUS_MINUS}{error:,.{decimals}f}".replace("-", "−")
+
+
+def error_text(value: float, error: float, *, percent: bool, sign: bool = False) -> str:
+    """An error or a difference of errors with its standard error, in units of the target or in percent of the rows."""
+    if not percent:
+        return plus_minus(value, error, sign=sign)
+    return plus_minus(100 * value, 100 * error, sign=sign) + (f"{NO_BREAK}%" if math.isfinite(value) else "")
+
+
+def for_terminal(text: str) -> str:
+    """Text with the characters of a keyboard: ordinary spaces and hyphens instead of the typographic ones."""
+    return text.translate(KEYBOARD)
 
 
 def interval(low: float, high: float, *, sign: bool = False) -> str:
