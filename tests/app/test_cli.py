@@ -275,20 +275,20 @@ def folder(tmp_path):
         (["fit", "diabets"], 3, "did you mean 'diabetes'"),
         (["fit", "{folder}", "-t", "y"], 3, "is a folder"),
         (["fit", "{folder}/empty.csv", "-t", "y"], 3, "is empty"),
-        (["fit", "{folder}/hole.csv"], 3, "say which column to predict with --target"),
-        (["fit", "{folder}/hole.csv", "-t", "z"], 3, "--target 'z' is no column"),
-        (["fit", "{folder}/hole.csv", "-t", "y"], 3, "column 'x' misses a value in row 2"),
+        (["fit", "{folder}/hole.csv"], 3, "choose the column to predict with --target"),
+        (["fit", "{folder}/hole.csv", "-t", "z"], 3, "--target 'z' is not a column"),
+        (["fit", "{folder}/hole.csv", "-t", "y"], 3, "column 'x' has a missing value in row 2"),
         (["fit", "sinc", "--group", "subject"], 3, "--group 'subject' matches no column"),
-        (["fit", "sinc", "--model", "slr"], 2, "--model slr does no regression"),
+        (["fit", "sinc", "--model", "slr"], 2, "model slr is for classification, but the target is numeric"),
         (["fit", "sinc", "--model", "forest"], 2, "choose auto, ard"),
         (["fit", "sinc", "--task", "guess"], 2, "choose auto, regression, classification"),
         (["fit", "sinc", "--set", "tol=0", "--model", "ard"], 2, "The 'tol' parameter"),
-        (["fit", "sinc", "--set", "tol=1"], 2, "say which with --model"),
-        (["fit", "sinc", "-o", "{folder}/nowhere/model.skops"], 2, "there is no folder"),
-        (["fit", "sinc", "-o", "{folder}/empty.csv/model.skops"], 2, "there is no folder"),
-        (["fit", "sinc", "-o", "{folder}"], 2, "is no plain file"),
+        (["fit", "sinc", "--set", "tol=1"], 2, "choose one with --model"),
+        (["fit", "sinc", "-o", "{folder}/nowhere/model.skops"], 2, "does not exist"),
+        (["fit", "sinc", "-o", "{folder}/empty.csv/model.skops"], 2, "does not exist"),
+        (["fit", "sinc", "-o", "{folder}"], 2, "is not a regular file"),
         (["fit", "sinc", "--report", "report.pdf"], 2, "must end in .html"),
-        (["compare", "sinc", "--only", "slr"], 2, "for this task there are ard"),
+        (["compare", "sinc", "--only", "slr"], 2, "is not a model for this task; choose from ard"),
         (["predict", "{folder}/nowhere.skops", "sinc"], 3, "no such file"),
         (["predict", "{folder}/text.skops", "sinc"], 3, "is no model file"),
         (["predict", "{folder}/text.skops", "sinc", "--interval", "90"], 2, "between 0 and 1"),
@@ -353,7 +353,7 @@ def test_ctrl_c_leaves_no_file(tmp_path):
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert rest.strip() == "sparsebayes: interrupted; no file is half-written"
+    assert rest.strip() == "sparsebayes: interrupted; no incomplete file was left behind"
     assert not list(tmp_path.iterdir())
 
 

@@ -1,4 +1,4 @@
-"""Where things are said: results on standard output, everything else on standard error."""
+"""Output: results on standard output, everything else on standard error."""
 
 import json
 import sys
@@ -9,30 +9,30 @@ from typing import Any
 from rich.console import Console
 
 PIPED = 110
-"""Columns of a table that goes into a file or another program."""
+"""Width in characters of tables that go into a file or another program."""
 NAME = 8
-"""Columns of a model's name, so that bars begin at the same place."""
+"""Width in characters of a model's name, so that progress bars are aligned."""
 
 
 def out() -> Console:
-    """For results. What a table holds is never taken for markup, so that names may have brackets."""
+    """The console for results. Markup is off, so that names may contain brackets."""
     width = None if sys.stdout.isatty() else PIPED
     return Console(width=width, markup=False, highlight=False, emoji=False)
 
 
 def tell(message: str) -> None:
-    """For diagnostics."""
+    """Print a message on standard error."""
     print(message, file=sys.stderr)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, and nothing else, on standard output."""
+    """Print one JSON document on standard output."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 @contextmanager
 def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each model if `live` and a person looks on; else a line for each fold if `verbose`."""
+    """Show a progress bar for each model if `live` and on a terminal, otherwise a line for each fold if `verbose`."""
     from sparsebayes.estimators import SCREEN, Bar, looked_at
 
     if not (live and looked_at()):

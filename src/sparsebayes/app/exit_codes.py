@@ -1,4 +1,4 @@
-"""How the command ends: what goes wrong becomes one line on standard error and an exit code."""
+"""Exit codes: errors become one line on standard error and an exit code."""
 
 import os
 import signal
@@ -16,11 +16,11 @@ import typer
 from sparsebayes.app.errors import DataError, UsageError
 
 CTRL_C = Event()
-"""Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""
+"""Set when Ctrl-C was pressed. An import that it interrupts may raise any exception."""
 
 
 def with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what goes wrong into one line on standard error and an exit code."""
+    """Turn the errors of a command into one line on standard error and an exit code."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ def with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _code(error: Exception) -> int | None:
-    """The exit code of what a user can mend; None for what is our own fault."""
+    """The exit code of an error that the user can fix; None for a bug of ours."""
     if isinstance(error, UsageError):
         return 2
     if isinstance(error, DataError):
@@ -52,23 +52,23 @@ def _code(error: Exception) -> int | None:
 
 
 def _drop_output() -> None:
-    """What is still waiting to be written to standard output would fail again when Python ends."""
+    """Discard buffered output: flushing it when Python exits would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: Exception, code: int) -> None:
     told = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     if isinstance(error, ModuleNotFoundError):
-        told += "; pip install 'sparsebayes[app]' brings what the command line needs"
+        told += "; pip install 'sparsebayes[app]' installs what the command line needs"
     if isinstance(error, OSError | MemoryError):
         _drop_output()
-    if not isinstance(error, BrokenPipeError):  # `| head` has seen enough
+    if not isinstance(error, BrokenPipeError):  # the reader, such as `head`, has closed the pipe
         print(f"sparsebayes: {told or type(error).__name__}", file=sys.stderr)
     raise typer.Exit(code) from None
 
 
 def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()) -> None:
-    """Find out before the work whether its result can be written."""
+    """Check before the work whether its result can be written."""
     if path is None:
         return
     place = Path(path)
@@ -76,28 +76,28 @@ def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()
     if suffixes and place.suffix.lower() not in suffixes:
         raise UsageError(f"{option} {path}: the name must end in {', '.join(suffixes)}")
     if not folder.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {folder}")
+        raise UsageError(f"{option} {path}: folder {folder} does not exist")
     if place.exists() and not place.is_file():
-        raise UsageError(f"{option} {path} is no plain file")
+        raise UsageError(f"{option} {path} is not a regular file")
     try:
-        with TemporaryFile(dir=folder):  # what the system says of permissions is not all there is to it
+        with TemporaryFile(dir=folder):  # permissions alone do not tell: try it
             pass
     except OSError as error:
-        raise UsageError(f"{option} {path}: nothing can be written there ({error.strerror})") from error
+        raise UsageError(f"{option} {path}: cannot write there ({error.strerror})") from error
 
 
 def reserve_stdout() -> None:
-    """Keep standard output for results: what libraries print there by themselves goes to standard error."""
+    """Reserve standard output for results: what libraries print there goes to standard error."""
     sys.stdout.flush()
     results = os.dup(1)
     os.dup2(2, 1)
-    # A terminal without ± shall not end a fit.
+    # A terminal that cannot show ± must not stop a fit.
     sys.stdout = open(results, "w", encoding=sys.stdout.encoding, errors="replace", closefd=True)  # noqa: SIM115
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
 def watch_ctrl_c() -> None:
-    """Remember that Ctrl-C was pressed, where it is not switched off."""
+    """Record that Ctrl-C was pressed, unless it is ignored."""
 
     def heed(number: int, frame: FrameType | None) -> None:
         CTRL_C.set()
@@ -108,6 +108,6 @@ def watch_ctrl_c() -> None:
 
 
 def report_interrupt() -> int:
-    """Tell of Ctrl-C; the exit code that shells expect."""
-    print("sparsebayes: interrupted; no file is half-written", file=sys.stderr)
+    """Report Ctrl-C, and return the exit code that shells expect."""
+    print("sparsebayes: interrupted; no incomplete file was left behind", file=sys.stderr)
     return 130

@@ -301,7 +301,8 @@ def _kept(facts: Facts) -> Section:
         return Section("kept", title, [f"Nothing was kept: no {selection.what} adds enough evidence."])
     text = [f"The size is the {selection.label}. {_direction(facts)}"]
     if selection.certain:
-        text.append(f"The intervals assume that the kept {selection.what}s are the right ones.")
+        kept = "features" if selection.what == "feature" else "rows"
+        text.append(f"The intervals assume that the kept {kept} are the right ones.")
     return Section("kept", title, text, table=_of_effects(title, _cells(facts), facts))
 
 

@@ -167,7 +167,7 @@ def _features(facts: Facts) -> Answer:
     ]
     shown = n if n <= NAMED + 1 else NAMED
     more = f" and {n - shown:,} more" if n > shown else ""
-    text = f"Most important: {_joined(sized[:shown], more)}. The numbers are each feature's {selection.label}."
+    text = f"Most important, with the {selection.label}: {_joined(sized[:shown], more)}."
     if len(selection.frequency):
         text += f" {_always(facts)} kept in every one of {folds(facts)}."
     if np.isfinite(selection.n_vectors):
