@@ -94,7 +94,7 @@ def test_terminal_json_and_report_give_the_same_numbers(name, study):
     everywhere(f"{100 * found['lower']:.0f} to {percent(found['upper'])}")
     if classes:
         everywhere(percent(found["promised"]))
-    assert f"the mean has {for_terminal(number(constant['error']))}." in report or classes
+    assert f"the mean gives {for_terminal(number(constant['error']))}." in report or classes
     assert f"misclassifies {for_terminal(percent(constant['error']))}." in report or not classes
     for line in said["kept"]:
         assert f"{line['effect']:+.3g}" in terminal

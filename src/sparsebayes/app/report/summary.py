@@ -86,7 +86,7 @@ def _error(facts: Facts) -> Answer:
     error = plus_minus(facts.score.error, facts.score.error_se)
     text = f"The root mean square error on held-out rows is {error} (over {folds(facts)}, ± standard error)."
     if facts.constant is not None:
-        text += f" Predicting the mean has {number(facts.constant.score.error)}."
+        text += f" Predicting the mean gives {number(facts.constant.score.error)}."
     return Answer(
         "How good?", percent(facts.explained), "of the variance of held-out rows explained", text + _best_other(facts)
     )
