@@ -51,7 +51,10 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
 
     @property
     def degrees_of_freedom_(self) -> Any:
-        """N - Σγ, degrees of freedom of the noise variance and of the Student quantile in `predict_interval`."""
+        """Degrees of freedom of the Student quantile in `predict_interval`.
+
+        N - Σγ for a linear model; kernel models pool it with those of `excess_variance_` (Welch and Satterthwaite).
+        """
         return self._numbers("freedom")
 
     def _numbers(self, name: str) -> Any:

@@ -6,6 +6,7 @@ import numpy as np
 
 from sparsebayes.app import words
 from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.sentences import INTERVALS, PROBABILITIES
 from sparsebayes.app.words import count, name, names, number, percent, plus_minus
 
 NAMED = 4
@@ -36,17 +37,10 @@ def lede(facts: Facts) -> str:
 
 
 def _calibration(facts: Facts) -> str:
+    verdict = facts.calibration.verdict
     if facts.study.classes:
-        return {
-            "calibrated": "its probabilities are well calibrated",
-            "overconfident": "its probabilities are too confident",
-            "underconfident": "its probabilities are not confident enough",
-        }[facts.calibration.verdict]
-    return {
-        "calibrated": "its intervals are well calibrated",
-        "overconfident": "its intervals are too narrow",
-        "underconfident": "its intervals are wider than necessary",
-    }[facts.calibration.verdict]
+        return f"its probabilities are {PROBABILITIES[verdict]}"
+    return f"its intervals are {INTERVALS[verdict]}"
 
 
 def _needs(facts: Facts) -> str:
