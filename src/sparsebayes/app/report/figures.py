@@ -60,9 +60,8 @@ def relevance(facts: Facts) -> tuple[str, str]:
         display.plot(ax, quantity="weight", max_features=ROWS)
         _names_above(ax)
 
-    return drawn(draw, _height(len(effects)), "relevance", "Weights of the kept features or rows"), typeset(
-        display.text()
-    )
+    title = "Weights of the kept features or rows"
+    return drawn(draw, _height(len(effects)), "relevance", title), typeset(display.text())
 
 
 def _height(n: int) -> float:
