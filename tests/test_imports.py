@@ -51,6 +51,22 @@ def test_a_room_imports_only_itself_and_rooms_further_in(path):
     assert rooms_reached(path) <= set(allowed)
 
 
+STILL_PRIVATE = {
+    f"sparsebayes.estimators.{name}"
+    for name in ("_callbacks", "_classifier", "_joint", "_kernel", "_linear", "_regressor")
+}
+"""Private modules of estimators that saving and ONNX export read, because they store and rewrite whole fits."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_imports_no_private_name_of_another(path):
+    """A name with a leading underscore belongs to its room."""
+    names = [name.split(".") for name in imports(path) if name.startswith("sparsebayes.")]
+    foreign = [parts for parts in names if parts[1] in ROOMS and parts[1] != room_of(path)]
+    private = {".".join(parts[:3]) for parts in foreign if any(part.startswith("_") for part in parts)}
+    assert private <= STILL_PRIVATE
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_the_package_itself_is_imported_only_from_outside(path):
     """`from sparsebayes import …` inside core, data, engine or estimators would be a circle."""

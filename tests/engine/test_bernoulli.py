@@ -7,12 +7,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, optimize, stats
 from scipy.special import expit, log_expit
-
 from sparsebayes.core.sites import Sites, jaakkola, laplace
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode, VariationalProblem, predictor
-from sparsebayes.engine.problem import Solution
 from sparsebayes.engine.sequential import Candidates
+
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.problem import Solution
 
 both_intercepts = pytest.mark.parametrize("flat_level", [False, True], ids=["none", "flat"])
 

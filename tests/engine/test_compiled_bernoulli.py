@@ -10,15 +10,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode
+from sparsebayes.engine.linearised import Model
+from sparsebayes.engine.settling import CompiledSettler, Settler
 
 import sparsebayes
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.engine import compiled, rvc, settling, slr
-from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode
-from sparsebayes.engine.linearised import Model
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.settling import CompiledSettler, Settler
 
 pytestmark = pytest.mark.skipif(compiled.Settler is None, reason="the compiled module is not there, or switched off")
 

@@ -7,10 +7,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.fixes import parse_version
-
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
 from sparsebayes.engine.l1 import L1Problem
+
+from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.loop import Trace
 
 both_intercepts = pytest.mark.parametrize("flat_level", [False, True], ids=["none", "flat"])

@@ -9,11 +9,11 @@ from scipy.integrate import dblquad, quad
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
-
 from sparsebayes.core.sites import truncation
+from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
+
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import pcvm
-from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
 from sparsebayes.engine.loop import Settings
 
 TRUNCATIONS = {"exact": pcvm.Exact(), "smooth": pcvm.Smooth(5.0)}

@@ -9,15 +9,15 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 from scipy.stats import multivariate_normal
+from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode
+from sparsebayes.engine.sequential import beginning, empty, go, way_from
+from sparsebayes.engine.settling import CompiledSettler, Settler, settler
 
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows
 from sparsebayes.engine import compiled, linearised, rvc, settling, slr
-from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.problem import GaussianProblem
-from sparsebayes.engine.sequential import beginning, empty, go, way_from
-from sparsebayes.engine.settling import CompiledSettler, Settler, settler
 
 TOL = 1e-6
 EXACTLY = Settings(TOL, 1000)

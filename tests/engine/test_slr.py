@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode, VariationalProblem
 
 from sparsebayes.core.scales import em, mackay, shared_em
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import batch, slr
-from sparsebayes.engine.bernoulli import BernoulliProblem, Contact, Mode, VariationalProblem
 from sparsebayes.engine.incremental import Belief, update
 from sparsebayes.engine.loop import Settings, Trace
 

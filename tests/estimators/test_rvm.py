@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sparsebayes import ARDRegressor, RVMRegressor
 from sparsebayes.core.kernels import rbf
-from sparsebayes.estimators import _kernel
 from sparsebayes.engine.candidates import ALL_NEAR
 from sparsebayes.engine.width import choice_price
+from sparsebayes.estimators import _kernel
 
 SOLVERS = ("sequential", "fixed-point", "em")
 INTERCEPTS = ({}, {"intercept_prior": "ard"}, {"fit_intercept": False})

@@ -1,4 +1,4 @@
-"""Where things are said: results on standard output, everything else on standard error."""
+"""Output: results on standard output, everything else on standard error."""
 
 import json
 import re
@@ -14,9 +14,9 @@ from rich.segment import Segment
 from sparsebayes.io.printable import printable
 
 PIPED = 110
-"""Columns of a table that goes into a file or another program."""
+"""Width in characters of tables that go into a file or another program."""
 NAME = 8
-"""Columns of a model's name, so that bars begin at the same place."""
+"""Width in characters of a model's name, so that progress bars are aligned."""
 
 
 BEYOND_ASCII = re.compile("[^\\n -~]")
@@ -33,32 +33,32 @@ class PlainConsole(Console):
 
 
 def out() -> Console:
-    """For results. What a table holds is never taken for markup, so that names may have brackets."""
+    """The console for results. Markup is off, so that names may contain brackets."""
     width = None if sys.stdout.isatty() else PIPED
     return PlainConsole(width=width, markup=False, highlight=False, emoji=False)
 
 
 def tell(message: str) -> None:
-    """For diagnostics."""
+    """Print a message on standard error, without control characters."""
     print(printable(message), file=sys.stderr)
 
 
-def tell_warnings_plainly() -> None:
-    """Show what libraries warn of without control characters: it may hold text from files."""
+def escape_warnings() -> None:
+    """Show warnings of libraries without control characters: they may hold text from files."""
     usual = warnings.formatwarning
     warnings.formatwarning = lambda *args, **kwargs: printable(usual(*args, **kwargs), keep="\n")
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, and nothing else, on standard output."""
+    """Print one JSON document on standard output."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     print(BEYOND_ASCII.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text))
 
 
 @contextmanager
 def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each model if `live` and a person looks on; else a line for each fold if `verbose`."""
-    from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
+    """Show a progress bar for each model if `live` and on a terminal, otherwise a line for each fold if `verbose`."""
+    from sparsebayes.estimators import SCREEN, Bar, looked_at
 
     if not (live and looked_at()):
         yield _lines if verbose else _silence

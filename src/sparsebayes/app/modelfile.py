@@ -8,7 +8,8 @@ from sklearn.pipeline import Pipeline
 
 from sparsebayes.app.columns import Column, Recipe
 from sparsebayes.app.errors import DataError
-from sparsebayes.app.results import plain, spread
+from sparsebayes.app.facts import spread
+from sparsebayes.app.plain_values import plain
 from sparsebayes.app.study import Score, Study
 from sparsebayes.io import model_file
 

@@ -51,6 +51,14 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
             raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
         return X, y, weight, counts
 
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Degrees of freedom of the Student quantile in `predict_interval`.
+
+        N - Σγ for a linear model; kernel models pool it with those of `excess_variance_` (Welch and Satterthwaite).
+        """
+        return self._numbers("freedom")
+
     def _numbers(self, name: str) -> Any:
         """A number of each fit: plain for 1-D y, an array for 2-D y."""
         values = [getattr(fit, name) for fit in self._fits]

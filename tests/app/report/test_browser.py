@@ -215,7 +215,7 @@ def test_the_keyboard_gets_everywhere(shown):
     assert browser.value(focused).startswith("skip")
     assert float(browser.value(focused).removeprefix("skip")) >= 0  # it comes into view
     press("Enter", 13)
-    assert browser.value("location.hash") == "#verdict"
+    assert browser.value("location.hash") == "#summary"
     reached = []
     for _ in range(30):
         press("Tab", 9)

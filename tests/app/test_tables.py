@@ -80,7 +80,7 @@ def test_missing_values_are_refused_by_column_and_row(word, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"x,z\n1,3\n2,{word}\n3,4\n")
     frame = open_table(str(path)).read(["x", "z"])
-    with pytest.raises(DataError, match=r"column 'z' misses a value in row 2.*--impute median"):
+    with pytest.raises(DataError, match=r"column 'z' has a missing value in row 2.*--impute median"):
         Recipe.of(frame, ["x", "z"], "").encode(frame)
     X = Recipe.of(frame, ["x", "z"], "median").encode(frame)
     np.testing.assert_array_equal(X, [[1, 3], [2, np.nan], [3, 4]])
@@ -88,7 +88,7 @@ def test_missing_values_are_refused_by_column_and_row(word, tmp_path):
 
 def test_a_missing_category_is_a_level_when_imputing_and_refused_otherwise():
     frame = pl.DataFrame({"c": ["a", None, "b", None]})
-    with pytest.raises(DataError, match="column 'c' misses a value in 2 rows, the first of them row 2"):
+    with pytest.raises(DataError, match=r"column 'c' has missing values in 2 rows \(first: row 2\)"):
         Recipe.of(frame, ["c"], "")
     recipe = Recipe.of(frame, ["c"], "median")
     assert recipe.features == ["c=a", "c=b", "c=(missing)"]
@@ -99,9 +99,9 @@ def test_a_missing_category_is_a_level_when_imputing_and_refused_otherwise():
     ("column", "message"),
     [
         ([1.0, np.inf, 2.0], "column 'c' is infinite in row 2"),
-        ([None, None, None], "column 'c' has no values at all.*--exclude 'c'"),
-        ([f"name {k}" for k in range(60)], "column 'c' has 60 different words.*--exclude 'c'"),
-        (pl.Series(["2020-01-01"] * 3).str.to_date(), "column 'c' holds Date"),
+        ([None, None, None], "column 'c' has no values.*--exclude 'c'"),
+        ([f"name {k}" for k in range(60)], "column 'c' has 60 different values.*--exclude 'c'"),
+        (pl.Series(["2020-01-01"] * 3).str.to_date(), "column 'c' has type Date"),
     ],
 )
 def test_what_is_no_feature_is_refused(column, message):
@@ -113,18 +113,18 @@ def test_what_is_no_feature_is_refused(column, message):
 def test_new_rows_with_unknown_levels_missing_values_or_text_are_refused():
     recipe = Recipe.of(FRAME, FRAME.columns, "")
     with pytest.raises(
-        DataError, match=r"'色 \[x\]' has 'lila' in row 3, which the model has not seen: it knows 'blau'"
+        DataError, match=r"'色 \[x\]' has 'lila' in row 3, which the training data lack; known are 'blau'"
     ):
         recipe.encode(FRAME.with_columns(pl.Series("色 [x]", ["rot", "rot", "lila"])))
-    with pytest.raises(DataError, match=r"'色 \[x\]' misses a value in row 1"):
+    with pytest.raises(DataError, match=r"'色 \[x\]' has a missing value in row 1"):
         recipe.encode(FRAME.with_columns(pl.Series("色 [x]", [None, "rot", "rot"])))
-    with pytest.raises(DataError, match="column 'n' must hold numbers, but has 'many'"):
+    with pytest.raises(DataError, match="column 'n' must be numeric, but contains 'many'"):
         recipe.encode(FRAME.with_columns(pl.lit("many").alias("n")))
     assert recipe.missing_from(["n", "ja"]) == ["größe", "色 [x]", "zwei, Wörter"]
 
 
 def test_two_columns_of_one_name_are_refused():
-    with pytest.raises(DataError, match="'c=b' would be two columns"):
+    with pytest.raises(DataError, match="'c=b' is the name of a column and of an encoded category"):
         Recipe.of(pl.DataFrame({"c": ["a", "b"], "c=b": [1, 2]}), ["c", "c=b"], "")
 
 
@@ -148,7 +148,7 @@ def test_columns_are_chosen_by_globs(wanted, unwanted, expected):
 
 
 def test_a_glob_that_matches_nothing_is_refused():
-    with pytest.raises(DataError, match=r"--features 'z\*' matches no column; the table has 'id'"):
+    with pytest.raises(DataError, match=r"--features 'z\*' matches no column; the columns are 'id'"):
         chosen(COLUMNS, ["z*"], [], ["y"])
     with pytest.raises(DataError, match="--exclude 'Id' matches no column"):
         chosen(COLUMNS, [], ["Id"], ["y"])
@@ -185,12 +185,12 @@ def test_few_whole_numbers_say_how_to_override():
 @pytest.mark.parametrize(
     ("values", "asked", "message"),
     [
-        ([1.0, None, 3.0], "auto", "missing or infinite in 1 of 3 rows, the first of them row 2"),
+        ([1.0, None, 3.0], "auto", r"missing or infinite in 1 of 3 rows \(first: row 2\)"),
         ([1.0, np.nan, 3.0], "auto", "missing or infinite in 1 of 3 rows"),
-        ([2, 2, 2], "auto", "is 2 in every row"),
-        (["a", "b", "b"], "auto", "class 'a' of 'y' has one row only"),
+        ([2, 2, 2], "auto", r"is constant \(2 in every row\)"),
+        (["a", "b", "b"], "auto", "class 'a' of 'y' has only one row"),
         (["a", "b"] * 2, "regression", "use --task classification"),
-        ([str(k) + "x" for k in range(150)], "auto", "150 different values, too many for classes"),
+        ([str(k) + "x" for k in range(150)], "auto", "150 different values; at most 100 classes"),
     ],
 )
 def test_what_is_no_target_is_refused(values, asked, message):
@@ -212,7 +212,7 @@ def test_the_built_in_data_sets_are_as_they_are_listed(name):
     [
         ("empty.csv", b"", "is empty"),
         ("header.csv", b"a,b\n", "no rows"),
-        ("a.xlsx", b"PK", r"'.xlsx' files hold is not known; give one of .csv"),
+        ("a.xlsx", b"PK", r"cannot read .xlsx files; supported are .csv"),
         ("a.parquet", b"this is no parquet file", "cannot be read as parquet"),
         ("a.feather", b"this is no feather file", "cannot be read as feather"),
         ("latin.csv", "größe,y\n1,2\n".encode("latin-1"), "the header of .* is not UTF-8: convert the file first"),
@@ -238,7 +238,7 @@ def test_databases_are_opened_by_the_names_of_their_tables(tmp_path):
     assert open_table(f"sqlite:///{path}").columns == FRAME.columns  # the only table needs no name
     with pytest.raises(DataError, match='one of the tables my "table'):
         open_table(f"sqlite:///{path}#x; DROP TABLE a")
-    with pytest.raises(DataError, match="there is no file"):
+    with pytest.raises(DataError, match=r"file nowhere\.db does not exist"):
         open_table("sqlite:///nowhere.db#a")
     (tmp_path / "text.db").write_text("this is text, not a database, and long enough to be looked at")
     with pytest.raises(DataError, match="cannot be read"):

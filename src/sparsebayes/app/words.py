@@ -1,59 +1,25 @@
-"""Numbers and names as a reader wants them: few digits, true minus signs, nothing that breaks a page."""
+"""Numbers and names as text: few digits, true minus signs, no control characters."""
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from sparsebayes.estimators._notebook import short
-from sparsebayes.inspection._style import listed
+from sparsebayes.estimators import short
+from sparsebayes.inspection.style import listed
 
 LONGEST = 80
-"""Characters of a name in a table."""
-PHONE = 38
-"""Letters of a line of a table on a phone."""
-NAMED = 10
-"""Of these at least for the name of a row, which can be broken."""
+"""Longest name in a table, in characters."""
 NONE = "–"
-"""What stands where a number does not apply."""
+"""Shown where a number does not apply."""
 NO_BREAK = "\N{NO-BREAK SPACE}"
 PLUS_MINUS = f"{NO_BREAK}±{NO_BREAK}"
+KEYBOARD = str.maketrans({NO_BREAK: " ", "−": "-"})
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-@dataclass(frozen=True)
-class Table:
-    """Cells of text; the first of each row names it."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    after: str = ""
-    """What is said below, of rows that are left out."""
-    shares: Sequence[Sequence[float]] = field(default=())
-    """How strongly each cell is tinted, from 0 to 1; empty for none."""
-
-    @property
-    def wide(self) -> bool:
-        """Whether it is a square too large for a phone, to be moved sideways: its columns belong side by side."""
-        return bool(self.shares) and not self._fits
-
-    @property
-    def stacked(self) -> bool:
-        """Whether on a phone the cells of a row stand one below the other."""
-        return not self.shares and not self._fits
-
-    @property
-    def _fits(self) -> bool:
-        words = [max(map(len, column.split(" ")), default=0) for column in self.columns]
-        cells = [max((len(row[k]) for row in self.rows), default=0) for k in range(len(words))]
-        first, *others = (max(pair) for pair in zip(words, cells, strict=True))
-        return min(first, NAMED) + sum(others) + 2 * len(others) <= PHONE
-
-
 def name(thing: Any, longest: int = LONGEST) -> str:
-    """A name from the data: on one line, not too long, of characters that may stand in a page."""
+    """A name from the data on one line, shortened, without control characters."""
     text = "".join(
         letter if letter.isprintable() or letter.isspace() else "\N{REPLACEMENT CHARACTER}" for letter in str(thing)
     )
@@ -61,22 +27,22 @@ def name(thing: Any, longest: int = LONGEST) -> str:
 
 
 def typeset(text: str) -> str:
-    """A sentence of a display with true minus signs, and no line break before a percent sign."""
+    """Text of a display with true minus signs, and no line break before a percent sign."""
     return re.sub(r"(?<=[ (])-(?=\d)", "−", text.replace(" %", f"{NO_BREAK}%"))
 
 
 def names(things: Sequence[Any], most: int = 5) -> str:
-    """Names in a sentence: a, b and c; of many the first and how many more."""
+    """Names in a sentence: a, b and c; of many, the first and how many more."""
     return listed([f"“{name(thing, 40)}”" for thing in things[:most]] + [""] * max(len(things) - most, 0), most)
 
 
 def count(n: float, what: str) -> str:
-    """So many of what, in the singular or plural."""
+    """A count with its noun, in the singular or plural."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def number(value: float, digits: int = 3, *, sign: bool = False) -> str:
-    """A number with so many significant digits; of whole thousands none is rounded away."""
+    """A number with the given significant digits; digits before the decimal point are never rounded away."""
     if math.isnan(value):
         return NONE
     if math.isinf(value):
@@ -92,7 +58,7 @@ def number(value: float, digits: int = 3, *, sign: bool = False) -> str:
 
 
 def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
-    """A number and its standard error, both to the second digit of the latter."""
+    """A number and its standard error, both rounded to two digits of the error."""
     if not (math.isfinite(value) and math.isfinite(error)) or error <= 0 or not 1e-4 <= error < 1e5:
         tail = f"{PLUS_MINUS}{number(error, 2)}" if math.isfinite(error) and math.isfinite(value) else ""
         return number(value, sign=sign) + tail
@@ -101,8 +67,20 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     return f"{value:{plus},.{decimals}f}{PLUS_MINUS}{error:,.{decimals}f}".replace("-", "−")
 
 
+def error_text(value: float, error: float, *, percent: bool, sign: bool = False) -> str:
+    """An error or a difference of errors with its standard error, in units of the target or in percent of the rows."""
+    if not percent:
+        return plus_minus(value, error, sign=sign)
+    return plus_minus(100 * value, 100 * error, sign=sign) + (f"{NO_BREAK}%" if math.isfinite(value) else "")
+
+
+def for_terminal(text: str) -> str:
+    """Text with the characters of a keyboard: ordinary spaces and hyphens instead of the typographic ones."""
+    return text.translate(KEYBOARD)
+
+
 def interval(low: float, high: float, *, sign: bool = False) -> str:
-    """The ends of an interval, with digits that fit its width."""
+    """The ends of an interval, with digits according to its width."""
     width = high - low
     if not math.isfinite(width):
         return NONE
@@ -113,7 +91,7 @@ def interval(low: float, high: float, *, sign: bool = False) -> str:
 
 
 def _to(value: float, size: float, digits: int, sign: bool) -> str:
-    """One end, to as many decimals as the larger one has."""
+    """One end, with as many decimals as the larger one."""
     exponent = math.floor(math.log10(size)) if size > 0 else 0
     if not -4 <= exponent <= 5:
         return number(value, digits, sign=sign)
@@ -122,7 +100,7 @@ def _to(value: float, size: float, digits: int, sign: bool) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent: no decimals, but near the ends as many as it takes not to say 0 or 100."""
+    """A share in percent without decimals; near 0 and 100 with decimals, so as not to round to these."""
     if math.isnan(share):
         return NONE
     value = 100 * share

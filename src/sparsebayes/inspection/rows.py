@@ -1,4 +1,4 @@
-"""Pictures with one named row per feature: bars up to a mark, and weights with their intervals."""
+"""Figures with one named row per feature: bars with a threshold, and weights with intervals."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,23 +6,23 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.inspection._style import BLUE, GREY, INK, PALE, RED, label_rows
+from sparsebayes.inspection.style import BLUE, GREY, INK, PALE, RED, label_rows
 
 MOST = 30
-"""Rows of a picture by default; further ones are counted in its last row."""
+"""Default number of rows; the last row counts the rest."""
 
 
 BEHIND = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
-"""What a note that lies on a line stands on."""
+"""Background of a note that lies on a line."""
 
 
 def nothing(ax: Any) -> None:
-    """Say so where there is nothing to draw."""
+    """Write that there is nothing to draw."""
     ax.text(0.5, 0.5, "nothing was kept", transform=ax.transAxes, ha="center", va="center", color=GREY, bbox=BEHIND)
 
 
 def cut(n: int, most: int) -> tuple[int, list[str]]:
-    """How many of n rows are drawn, and the name of the row that counts the others."""
+    """How many of n rows are drawn, and the label of the row that counts the rest."""
     if most < 1:
         raise ValueError(f"max_features={most} must be at least 1")
     return (n, []) if n <= most else (most, [f"… and {n - most} more"])
@@ -36,7 +36,7 @@ def draw_bars(
     notes: Sequence[str],
     thickness: float = 0.62,
 ) -> None:
-    """Horizontal bars, filled where they count and hollow where they do not, with a note behind each; nan is no bar."""
+    """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan."""
     rows, weak = np.arange(len(values)), ~strong & np.isfinite(values)
     ax.barh(rows[strong], values[strong], height=thickness, color=BLUE, edgecolor=BLUE)
     ax.barh(rows[weak], values[weak], height=thickness, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
@@ -50,7 +50,7 @@ def draw_bars(
 
 
 def draw_mark(ax: Any, value: float, label: str) -> None:
-    """The value that a bar must reach, with its name above the axes."""
+    """Draw the threshold for the bars, with its label above the axes."""
     ax.axvline(value, color=RED, lw=1.3, ls=(0, (4, 2)))
     ax.annotate(
         label,
@@ -68,7 +68,7 @@ def draw_mark(ax: Any, value: float, label: str) -> None:
 def draw_intervals(
     ax: Any, names: Sequence[str], weight: FloatArray, lower: FloatArray, upper: FloatArray, below: Sequence[str]
 ) -> None:
-    """Weights with their intervals; filled where the interval leaves zero out. `below`: names of empty grey rows."""
+    """Draw weights with intervals; dots are filled if the interval excludes zero. `below`: names of empty grey rows."""
     rows = np.arange(len(weight))
     ax.axvline(0, color=GREY, lw=1)
     ax.hlines(rows, 0, weight, color=PALE, lw=5)

@@ -1,26 +1,25 @@
-"""The report of a study: one HTML file that needs neither network nor script."""
+"""The report as one HTML file that needs neither a network nor scripts."""
 
 import os
 from typing import Any
 
-from sparsebayes.app.report_facts import Facts
-from sparsebayes.app.report_sections import command, provenance, sections, warned
-from sparsebayes.app.report_verdict import answers, lede
-from sparsebayes.app.report_words import name
-from sparsebayes.app.study import Study
+from sparsebayes.app.facts import Facts
+from sparsebayes.app.report.sections import command, provenance, sections, warned
+from sparsebayes.app.report.summary import answers, lede
+from sparsebayes.app.words import name
 from sparsebayes.io.atomic_file import whole_file
 
 
-def write(study: Study, path: str | os.PathLike[str]) -> None:
-    """Write the report of a study, whole or not at all. The same study gives the same bytes."""
-    data = html(study).encode()
+def write(facts: Facts, path: str | os.PathLike[str]) -> None:
+    """Write the report of a study. The file appears whole or not at all; the same study gives the same bytes."""
+    data = html(facts).encode()
     with whole_file(path) as file:
         file.write(data)
 
 
-def html(study: Study) -> str:
-    """The report as text. Whatever comes from the data is escaped, and shortened where it is very long."""
-    facts = Facts(study)
+def html(facts: Facts) -> str:
+    """The report as text. Names from the data are escaped, and shortened if they are very long."""
+    study = facts.study
     return str(
         _environment()
         .get_template("report.html")
@@ -46,7 +45,7 @@ def _environment() -> Any:
     except ImportError as error:
         raise ImportError(f"the report needs {error.name}: pip install 'sparsebayes[app]'") from error
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("sparsebayes.app"),
+        loader=jinja2.PackageLoader("sparsebayes.app.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -1,44 +1,50 @@
-"""The pictures of a report, drawn by the displays of `sparsebayes.inspection` where there is one."""
+"""The figures of a report, drawn by the displays of `sparsebayes.inspection` where possible."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.report_facts import COVERAGE, CREDIBLE, Effect, Facts, thinned
-from sparsebayes.app.report_svg import drawn
-from sparsebayes.app.report_words import NO_BREAK, name, number, percent, typeset
+from sparsebayes.app.facts import COVERAGE, CREDIBLE, Effect, Facts
+from sparsebayes.app.report.svg import drawn
+from sparsebayes.app.words import NO_BREAK, name, number, percent, typeset
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.inspection import EvidencePathDisplay, RelevanceDisplay
-from sparsebayes.inspection._rows import BEHIND, cut, draw_bars, draw_intervals
-from sparsebayes.inspection._style import BLUE, GREY, PALE, RED, SERIES
+from sparsebayes.inspection.rows import BEHIND, cut, draw_bars, draw_intervals
+from sparsebayes.inspection.style import BLUE, GREY, PALE, RED, SERIES
 
 ROWS = 12
-"""Named rows of a picture."""
+"""Most named rows of a figure."""
 POINTS = 400
-"""Points of a scatter."""
+"""Most points of a scatter plot."""
 LONG = 5
-"""Steps from which on a path is drawn by what was still to be gained."""
+"""Paths with more steps are drawn as the distance to the last value, on a logarithmic axis."""
 FAR = 5
-"""Times the median from which on a difference is written, not drawn."""
+"""Differences beyond this multiple of the median are written as numbers instead of drawn."""
 LINE = 50
-"""Letters of an axis label in a line."""
+"""Longest line of an axis label in characters."""
+
+
+def thinned(n: int, most: int) -> Sequence[int]:
+    """At most `most` of n positions, evenly spaced, with the first and the last."""
+    return range(n) if n <= most else np.unique(np.linspace(0, n - 1, most).round().astype(int)).tolist()
 
 
 def effect_name(effect: Effect) -> str:
-    """What an effect is on, and on which class."""
-    return f"{effect.name} · {effect.output}" if effect.output else effect.name
+    """The feature or row of an effect, and the class if there are several."""
+    return f"{name(effect.name)} · {name(effect.output, 40)}" if effect.output else name(effect.name)
 
 
 def relevance(facts: Facts) -> tuple[str, str]:
     """Kept features or vectors with their weights and intervals."""
-    effects = facts.effects
+    effects, selection = facts.selection.ranked, facts.selection
     weight, lower, upper = (
         np.array([getattr(effect, key) for effect in effects]) for key in ("weight", "lower", "upper")
     )
     of = (
-        f" of {len(facts.names):,} features"
-        if facts.what == "feature"
+        f" of {len(selection.names):,} features"
+        if selection.what == "feature"
         else f" of {len(facts.study.y):,} rows as vectors"
     )
     display = RelevanceDisplay(
@@ -46,15 +52,16 @@ def relevance(facts: Facts) -> tuple[str, str]:
         weight=weight,
         lower=lower,
         upper=upper,
-        title=f"kept {len(facts.distinct):,}{of}",
-        weight_label=facts.weight_label,
+        title=f"kept {len(selection.distinct):,}{of}",
+        weight_label=selection.label + f", {percent(CREDIBLE)} interval" * selection.certain,
     )
 
     def draw(ax: Any) -> None:
         display.plot(ax, quantity="weight", max_features=ROWS)
         _names_above(ax)
 
-    return drawn(draw, _height(len(effects)), "relevance", "Weights of what was kept"), typeset(display.text())
+    title = "Weights of the kept features or rows"
+    return drawn(draw, _height(len(effects)), "relevance", title), typeset(display.text())
 
 
 def _height(n: int) -> float:
@@ -62,7 +69,7 @@ def _height(n: int) -> float:
 
 
 def _names_above(ax: Any) -> None:
-    """Names above their rows instead of beside them: on a phone there is no room beside."""
+    """Write names above their rows: a phone has no room beside them."""
     rows, labels = ax.get_yticks(), ax.get_yticklabels()
     for note in ax.texts:
         note.set_fontsize(10)
@@ -82,7 +89,7 @@ def _wrap(ax: Any) -> None:
 
 
 def evidence(facts: Facts) -> tuple[str, str] | None:
-    """The path of the log evidence; nothing where the model has none."""
+    """The path of the log evidence; None if the model has none."""
     if not len(getattr(facts.model, "evidence_path_", [])):
         return None
     display = EvidencePathDisplay.from_estimator(facts.model)
@@ -98,7 +105,7 @@ def evidence(facts: Facts) -> tuple[str, str] | None:
         if _climbs(display):
             ax.yaxis.set_major_formatter(lambda value, _: number(value, 1))
 
-    left_out = f" The first {shown} classes are drawn." if shown < len(labels) else ""
+    left_out = f" Only the first {shown} classes are drawn." if shown < len(labels) else ""
     return drawn(draw, 2.9 + 0.1 * shown, "evidence", "Log evidence step by step"), typeset(less.text()) + left_out
 
 
@@ -107,17 +114,17 @@ def _legend_above(ax: Any) -> None:
 
 
 def _climbs(display: EvidencePathDisplay) -> bool:
-    """Whether the path is better seen on a logarithmic axis: most is gained at once, and the rest would be flat."""
+    """Whether to draw the path on a logarithmic axis: a long path that only rises gains most in its first steps."""
     path = display.paths[0][np.isfinite(display.paths[0])]
     rises = np.all(np.diff(path) >= -np.finfo(float).eps * np.abs(path).max(initial=0.0))
     return len(display.paths) == 1 and len(path) > LONG and bool(rises)
 
 
 def scatter(facts: Facts) -> tuple[str, str]:
-    """Predicted against true values of held-out rows, with intervals; many rows are thinned."""
+    """Predicted against true values of held-out rows, with intervals; of many rows a part is drawn."""
     order = np.argsort(facts.truth, kind="stable")
     shown = order[list(thinned(len(order), POINTS))]
-    truth, mean, ends, held = facts.truth[shown], facts.predicted[shown], facts.ends[shown], facts.held[shown]
+    truth, mean, ends, inside = facts.truth[shown], facts.predicted[shown], facts.intervals[shown], facts.inside[shown]
 
     def draw(ax: Any) -> None:
         line = [mean.min(), mean.max()]
@@ -126,18 +133,18 @@ def scatter(facts: Facts) -> tuple[str, str]:
         ax.plot(x, y, color=PALE, lw=2, label=f"{percent(COVERAGE)} interval")
         ax.plot(line, line, color=GREY, lw=1, ls="--", label="true = predicted")
         size = 5 if len(truth) <= 150 else 4
-        ax.plot(mean[held], truth[held], "o", color=BLUE, ms=size, mew=0, label="in its interval")
-        ax.plot(mean[~held], truth[~held], "D", color=RED, ms=size, mew=0, label="not in it")
+        ax.plot(mean[inside], truth[inside], "o", color=BLUE, ms=size, mew=0, label="in the interval")
+        ax.plot(mean[~inside], truth[~inside], "D", color=RED, ms=size, mew=0, label="outside")
         ax.set_xlabel(f"predicted {name(facts.study.target, 32)}")
         ax.set_ylabel("true")
         _legend_above(ax)
 
     told = (
-        f"True against predicted values of {len(facts.truth):,} rows that the model had not seen: correlation "
-        f"{_correlation(facts):.2f}; {int(facts.held.sum()):,} lie in their {percent(COVERAGE)} intervals."
+        f"True against predicted values of {len(facts.truth):,} held-out rows: the correlation is "
+        f"{_correlation(facts):.2f}, and {int(facts.inside.sum()):,} rows lie in their {percent(COVERAGE)} intervals."
     )
     if len(shown) < len(order):
-        told += f" {len(shown):,} of the rows are drawn, evenly over the true values."
+        told += f" {len(shown):,} of the rows are drawn, spread evenly over the true values."
     return drawn(draw, 4.6, "predicted", "Predicted against true values"), typeset(told)
 
 
@@ -147,33 +154,35 @@ def _correlation(facts: Facts) -> float:
     return float(np.corrcoef(facts.predicted, facts.truth)[0, 1])
 
 
-def promises(facts: Facts) -> tuple[str, str]:
+def calibration(facts: Facts) -> tuple[str, str]:
     """Coverage of intervals, or calibration of probabilities."""
 
     def draw(ax: Any) -> None:
-        facts.promises.plot(ax)
+        facts.coverage.plot(ax)
         ax.set_aspect("auto")
 
     title = "Probabilities against frequencies" if facts.study.classes else "Coverage of the intervals"
-    return drawn(draw, 4.2, "promises", title), typeset(facts.promises.text())
+    return drawn(draw, 4.2, "calibration", title), typeset(facts.coverage.text())
 
 
 def of_folds(facts: Facts, feature: int) -> str:
-    """How many of how many folds keep a feature."""
+    """How many of the folds keep a feature."""
     n = len(facts.study.kept_by_fold)
-    return f"{facts.frequency[feature] * n:.0f}{NO_BREAK}of{NO_BREAK}{n}"
+    return f"{facts.selection.frequency[feature] * n:.0f}{NO_BREAK}of{NO_BREAK}{n}"
 
 
 def stability(facts: Facts, order: list[int]) -> str:
-    """How many folds keep each of the features, in the given order; those that the whole data drop are hatched."""
-    taken = {effect.index for effect in facts.effects}
+    """How many folds keep each of the given features. Those that the fit to all rows drops are hatched."""
+    taken = {effect.index for effect in facts.selection.distinct}
     n, more = cut(len(order), ROWS)
-    values = np.append(facts.frequency[order[:n]], [np.nan] * len(more))
+    values = np.append(facts.selection.frequency[order[:n]], [np.nan] * len(more))
     strong = np.array([j in taken for j in order[:n]] + [False] * len(more), dtype=bool)
     notes = [of_folds(facts, j) for j in order[:n]]
 
     def draw(ax: Any) -> None:
-        draw_bars(ax, [facts.names[j] for j in order[:n]] + more, values, strong, notes + more, thickness=0.3)
+        draw_bars(
+            ax, [name(facts.selection.names[j]) for j in order[:n]] + more, values, strong, notes + more, thickness=0.3
+        )
         ax.set(xlim=(0, 1.18), xticks=np.linspace(0, 1, 6))
         ax.set_xlabel("share of the folds that keep the feature")
         _names_above(ax)
@@ -183,15 +192,15 @@ def stability(facts: Facts, order: list[int]) -> str:
 
 def comparison(facts: Facts) -> str:
     """Difference in error of the other models, with intervals; percentage points for classes."""
-    others = [score for score in facts.study.scores[1:] if np.isfinite(score.difference)]
+    others = [other for other in facts.others if np.isfinite(other.score.difference)]
     unit = 100 if facts.study.classes else 1
-    difference = unit * np.array([score.difference for score in others])
-    ends = unit * np.array([facts.difference_interval(score) for score in others]).reshape(-1, 2)
+    difference = unit * np.array([other.score.difference for other in others])
+    ends = unit * np.array([(other.lower, other.upper) for other in others]).reshape(-1, 2)
 
     def draw(ax: Any) -> None:
         near, right = _near(ends)
         middle, (low, high) = np.where(near, difference, np.nan), np.where(near[:, None], ends, np.nan).T
-        draw_intervals(ax, [name(score.title) for score in others], middle, low, high, [])
+        draw_intervals(ax, [name(other.score.title) for other in others], middle, low, high, [])
         for row in np.flatnonzero(~near):
             ax.text(
                 1,
@@ -211,7 +220,7 @@ def comparison(facts: Facts) -> str:
 
 
 def _near(ends: FloatArray) -> tuple[BoolArray, float]:
-    """Which intervals are drawn, and how far the axis then goes: one far beyond all others would make them dots."""
+    """Which intervals are drawn, and where the axis ends: one far beyond the others would shrink them to dots."""
     reach = np.abs(ends).max(axis=1, initial=0.0)
     near = ~(reach > FAR * np.nanmedian(reach)) if len(ends) > 2 else np.ones(len(ends), dtype=bool)
     return near, np.nan if near.all() else float(np.nanmax(ends[near], initial=0.0))

@@ -1,4 +1,4 @@
-"""How the command ends: what goes wrong becomes one line on standard error and an exit code."""
+"""Exit codes: errors become one line on standard error and an exit code."""
 
 import io
 import os
@@ -19,11 +19,11 @@ from sparsebayes.io.atomic_file import leads_to_itself
 from sparsebayes.io.printable import printable
 
 CTRL_C = Event()
-"""Set once Ctrl-C was pressed: an import that it breaks off may raise anything."""
+"""Set when Ctrl-C was pressed. An import that it interrupts may raise any exception."""
 
 
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what goes wrong into one line on standard error and an exit code."""
+def with_exit_codes(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn the errors of a command into one line on standard error and an exit code."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -31,10 +31,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
-            raise typer.Exit(interrupted()) from None
+            raise typer.Exit(report_interrupt()) from None
         except Exception as error:
             if CTRL_C.is_set():
-                raise typer.Exit(interrupted()) from None
+                raise typer.Exit(report_interrupt()) from None
             code = _code(error)
             if code is None:
                 raise
@@ -44,7 +44,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _code(error: Exception) -> int | None:
-    """The exit code of what a user can mend; None for what is our own fault."""
+    """The exit code of an error that the user can fix; None for a bug of ours."""
     if isinstance(error, UsageError):
         return 2
     if isinstance(error, DataError):
@@ -55,23 +55,23 @@ def _code(error: Exception) -> int | None:
 
 
 def _drop_output() -> None:
-    """What is still waiting to be written to standard output would fail again when Python ends."""
+    """Discard buffered output: flushing it when Python exits would fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(error: Exception, code: int) -> None:
     told = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
     if isinstance(error, ModuleNotFoundError):
-        told += "; pip install 'sparsebayes[app]' brings what the command line needs"
+        told += "; pip install 'sparsebayes[app]' installs what the command line needs"
     if isinstance(error, OSError | MemoryError):
         _drop_output()
-    if not isinstance(error, BrokenPipeError):  # `| head` has seen enough
+    if not isinstance(error, BrokenPipeError):  # the reader, such as `head`, has closed the pipe
         print(f"sparsebayes: {printable(told) or type(error).__name__}", file=sys.stderr)
     raise typer.Exit(code) from None
 
 
-def misused(error: Any) -> int:
-    """Tell what typer has found wrong with the arguments, which may be names of files; the exit code."""
+def report_misuse(error: Any) -> int:
+    """Print what typer has found wrong with the arguments, without control characters; return the exit code."""
     told = io.StringIO()
     error.show(told)
     print(printable(told.getvalue(), keep="\n"), end="", file=sys.stderr)
@@ -79,7 +79,7 @@ def misused(error: Any) -> int:
 
 
 def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()) -> None:
-    """Find out before the work whether its result can be written."""
+    """Check before the work whether its result can be written."""
     if path is None:
         return
     place = Path(path)
@@ -89,28 +89,28 @@ def check_writable(path: str | None, option: str, suffixes: tuple[str, ...] = ()
     if suffixes and place.suffix.lower() not in suffixes:
         raise UsageError(f"{option} {path}: the name must end in {', '.join(suffixes)}")
     if not folder.is_dir():
-        raise UsageError(f"{option} {path}: there is no folder {folder}")
+        raise UsageError(f"{option} {path}: folder {folder} does not exist")
     if place.exists() and not place.is_file():
-        raise UsageError(f"{option} {path} is no plain file")
+        raise UsageError(f"{option} {path} is not a regular file")
     try:
-        with TemporaryFile(dir=folder):  # what the system says of permissions is not all there is to it
+        with TemporaryFile(dir=folder):  # permissions alone do not tell: try it
             pass
     except OSError as error:
-        raise UsageError(f"{option} {path}: nothing can be written there ({error.strerror})") from error
+        raise UsageError(f"{option} {path}: cannot write there ({error.strerror})") from error
 
 
-def results_apart() -> None:
-    """Keep standard output for results: what libraries print there by themselves goes to standard error."""
+def reserve_stdout() -> None:
+    """Reserve standard output for results: what libraries print there goes to standard error."""
     sys.stdout.flush()
     results = os.dup(1)
     os.dup2(2, 1)
-    # A terminal without ± shall not end a fit.
+    # A terminal that cannot show ± must not stop a fit.
     sys.stdout = open(results, "w", encoding=sys.stdout.encoding, errors="replace", closefd=True)  # noqa: SIM115
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
 
 
-def heed_ctrl_c() -> None:
-    """Remember that Ctrl-C was pressed, where it is not switched off."""
+def watch_ctrl_c() -> None:
+    """Record that Ctrl-C was pressed, unless it is ignored."""
 
     def heed(number: int, frame: FrameType | None) -> None:
         CTRL_C.set()
@@ -120,7 +120,7 @@ def heed_ctrl_c() -> None:
         signal.signal(signal.SIGINT, heed)
 
 
-def interrupted() -> int:
-    """Tell of Ctrl-C; the exit code that shells expect."""
-    print("sparsebayes: interrupted; no file is half-written", file=sys.stderr)
+def report_interrupt() -> int:
+    """Report Ctrl-C, and return the exit code that shells expect."""
+    print("sparsebayes: interrupted; no incomplete file was left behind", file=sys.stderr)
     return 130

@@ -1,18 +1,18 @@
-"""One look for all figures: colours that the colour-blind tell apart, shapes that survive a black and white print."""
+"""The style of all figures: colours for all kinds of colour vision, shapes that work in black and white."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sparsebayes.estimators._notebook import short
+from sparsebayes.estimators import short
 
 INK = "#222222"
 GREY = "#707070"
 PALE = "#e3e3e3"
 BLUE = "#0072b2"
 RED = "#d55e00"
-# Okabe and Ito's palette, told apart with any kind of colour vision; the dashes tell the lines apart in grey.
+# The palette of Okabe and Ito suits all kinds of colour vision; dashes distinguish the lines in grey.
 SERIES = (BLUE, RED, "#009e73", "#cc79a7", "#e69f00", "#56b4e9", INK)
 DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)))
 MARKERS = "osD^vPX"
@@ -49,13 +49,13 @@ FURTHER_FONTS = (
     "Noto Sans Devanagari",
     "Noto Sans Arabic",
 )
-"""Fonts that are asked, where they are installed, for letters that matplotlib's own font lacks."""
+"""Fonts for characters that matplotlib's own font lacks, used if they are installed."""
 LONGEST_NAME = 36
-"""Characters of a name beside an axis; tables have the whole."""
+"""Longest name beside an axis, in characters."""
 
 
 def pyplot(caller: str) -> Any:
-    """matplotlib.pyplot, imported when the first figure is drawn."""
+    """Import matplotlib.pyplot, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -67,17 +67,18 @@ def pyplot(caller: str) -> Any:
 
 @contextmanager
 def canvas(caller: str, ax: Any, size: tuple[float, float]) -> Iterator[Any]:
-    """The given axes as they are, or new ones of that size in the look of the library."""
+    """The given axes, or new ones of the given size in the style of the library."""
     plt = pyplot(caller)
     if ax is not None:
         yield ax
         return
-    with plt.rc_context(LOOK | {"font.family": _fonts(plt.rcParams["font.family"])}):
+    with plt.rc_context(LOOK | {"font.family": font_families(plt.rcParams["font.family"])}):
         _, ax = plt.subplots(figsize=size, layout="constrained")
         yield ax
 
 
-def _fonts(families: Sequence[str]) -> list[str]:
+def font_families(families: Sequence[str]) -> list[str]:
+    """The given font families, followed by installed ones for characters that they lack."""
     from matplotlib import font_manager
 
     installed = set(font_manager.get_font_names())
@@ -85,7 +86,7 @@ def _fonts(families: Sequence[str]) -> list[str]:
 
 
 def label_rows(ax: Any, names: Sequence[str], *, grey: Sequence[bool]) -> None:
-    """Names down the left side, the first on top; those of no account in grey. A dollar sign starts no formula."""
+    """Write names down the left side, the first on top. A dollar sign does not start a formula."""
     ax.set_yticks(range(len(names)), shortened(names), parse_math=False)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
@@ -94,7 +95,7 @@ def label_rows(ax: Any, names: Sequence[str], *, grey: Sequence[bool]) -> None:
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Names that fit beside an axis; where that would make two alike, the part that tells them apart stays."""
+    """Names that fit beside an axis. Where shortening makes two alike, the part that differs is kept."""
     names = [" ".join(name.split()) for name in names]
     fitting = [short(name, LONGEST_NAME) for name in names]
     counts = Counter(fitting)
@@ -108,28 +109,28 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 
 def _shared_start(names: Sequence[str]) -> int:
-    """How many letters all names begin with alike: as many as the first and the last in alphabetical order."""
+    """Length of the common prefix of all names: that of the first and the last in alphabetical order."""
     first, last = min(names, default=""), max(names, default="")
     return next((k for k, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
 
 
 def percent(share: float) -> str:
-    """A share in percent, without needless digits."""
+    """A share in percent with at most three digits."""
     return f"{100 * share:.3g} %"
 
 
 def height(n_rows: int) -> float:
-    """Inches of a figure with so many named rows."""
+    """Height in inches of a figure with the given number of rows."""
     return 1.3 + 0.27 * max(n_rows, 2)
 
 
 def line(k: int) -> dict[str, Any]:
-    """Colour and dashes of the k-th line."""
+    """Colour and dashes of line k."""
     return {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)]}
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names in a sentence: a, b and c; of many the first and how many more."""
+    """Names in a sentence: a, b and c; of many, the first and how many more."""
     names = list(names)
     if len(names) > most:
         names = [*names[:most], f"{len(names) - most} more"]

@@ -1,4 +1,4 @@
-"""`fit` and `compare` without the command line: from data to a study, and from data to a ranking."""
+"""Run a study (`fit`) or rank models (`compare`)."""
 
 import time
 import warnings
@@ -11,6 +11,7 @@ import polars as pl
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.load_data import Problem
 from sparsebayes.app.models import (
     CONSTANT,
     LINEAR,
@@ -21,30 +22,29 @@ from sparsebayes.app.models import (
     pipeline,
     suitable,
 )
-from sparsebayes.app.preparation import Problem
 from sparsebayes.app.scoring import better, score
 from sparsebayes.app.study import HeldOut, Score, Study
 from sparsebayes.app.validation import Outcome, cross_validated
 
 AUTO_ROWS = 2000
-"""Rows up to which `--model auto` also tries a kernel model."""
+"""Up to this many rows `--model auto` also tries a kernel model."""
 ROWS_PER_FEATURE = 5
-"""Rows for each feature from which on it does: with fewer, distances between rows say little."""
+"""`--model auto` tries a kernel model only with this many rows per feature: with fewer, distances say little."""
 
 Tick = Callable[[str, int, int], None]
-"""Told of a model, the folds that are done and the folds that there are."""
+"""Called with the name of a model, the number of finished folds and of all folds."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How models are made for a problem."""
+    """How models are made and watched."""
 
     impute: str = ""
     given: dict[str, Any] | None = None
-    """Parameters of the model that was asked for."""
+    """Parameters of the chosen model."""
     tick: Tick = lambda name, done, total: None
     verbose: int = 0
-    """Of the fit to all rows."""
+    """Verbosity of the fit to all rows."""
 
 
 def _validated(problem: Problem, model: Model, settings: Settings, given: dict[str, Any] | None = None) -> Outcome:
@@ -64,7 +64,7 @@ def _validated(problem: Problem, model: Model, settings: Settings, given: dict[s
 
 
 def studied(problem: Problem, name: str, settings: Settings) -> Study:
-    """Choose a model, test it on the folds, and fit it to all rows."""
+    """Choose a model, cross-validate it, and fit it to all rows."""
     start = time.perf_counter()
     model, why, outcomes = _choice(problem, name, settings)
     chosen = outcomes[model.name]
@@ -77,7 +77,7 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
             outcomes[other] = _validated(problem, baseline, settings)
     known = {candidate.name: candidate for candidate in suitable(task)}
     scores = [score(known[other], outcome, chosen) for other, outcome in outcomes.items()]
-    scores.sort(key=lambda line: line.model != model.name)  # the chosen one first, the others as they came
+    scores.sort(key=lambda line: line.model != model.name)  # the chosen model first; the others keep their order
     fitted, said = _fitted(problem, model, settings)
     return Study(
         source=problem.source,
@@ -102,18 +102,18 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
 
 
 def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str, dict[str, Outcome]]:
-    """The model, the sentence that says why, and the folds of all that were tried for it."""
+    """The chosen model, the reason, and the folds of all models that were tried."""
     task, size = problem.target.task, problem.size
     if name != "auto":
         model = named(name, task)
         check_size(model, size)
         return (
             model,
-            f"{model.name} ({model.title}), because it was asked for.",
+            f"{model.name} ({model.title}), as requested.",
             {name: _validated(problem, model, settings, settings.given)},
         )
     if settings.given:
-        raise UsageError("--set needs a model to set parameters of: say which with --model")
+        raise UsageError("--set needs a model: choose one with --model")
     linear, kernel = named(LINEAR[task], task), named("rvm", task)
     outcomes = {linear.name: _validated(problem, linear, settings)}
     title = f"{linear.name} ({linear.title})"
@@ -134,7 +134,7 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
 
 
 def _fitted(problem: Problem, model: Model, settings: Settings) -> tuple[Any, list[str]]:
-    """The model of all rows, which knows the names of its features, and what it had to say."""
+    """The model fitted to all rows, with names of its features, and its warnings."""
     made = pipeline(model, problem.size, problem.seed, settings.impute, settings.given)
     frame = pl.DataFrame(problem.X, schema=problem.recipe.features)
     with warnings.catch_warnings(record=True) as caught:
@@ -154,7 +154,8 @@ def _held_out(problem: Problem, outcome: Outcome) -> HeldOut:
         np.concatenate([getattr(f, key) for f in outcome.folds]) for key in ("mean", "std", "probabilities")
     )
     numbers = order if len(mean) else order[:0]
-    return HeldOut(rows[order], problem.y[rows[order]], fold[order], mean[numbers], std[numbers], p[order])
+    freedom = outcome.numbers("freedom") if len(mean) else np.empty(0)
+    return HeldOut(rows[order], problem.y[rows[order]], fold[order], mean[numbers], std[numbers], freedom, p[order])
 
 
 def _once(messages: Iterable[str]) -> list[str]:
@@ -162,7 +163,7 @@ def _once(messages: Iterable[str]) -> list[str]:
 
 
 def _in_folds(messages: list[str], said: list[str]) -> list[str]:
-    """What only fits to folds had to say."""
+    """Warnings that only the fits to folds gave."""
     return [f"in cross-validation: {message}" for message in _once(messages) if message not in said]
 
 
@@ -170,30 +171,30 @@ def _in_folds(messages: list[str], said: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """All suitable models on the same folds, the best first."""
+class Ranking:
+    """Scores of models on the same folds, best first."""
 
     scores: list[Score]
     left_out: list[str]
-    """Models that would take too long, with the reason."""
+    """A message for each model that would take too long."""
 
 
-def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Comparison:
-    """Test every suitable model, or those that are named, on the same folds."""
+def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Ranking:
+    """Cross-validate all suitable models, or those in `only`, on the same folds."""
     models, left_out = [], []
     for model in suitable(problem.target.task):
         if only and model.name not in only:
             continue
         if not only and model.too_slow(problem.size):
             n_rows, n_features = problem.X.shape
-            left_out.append(f"{model.name} was left out: {n_rows:,} rows and {n_features:,} features would take long")
+            left_out.append(f"{model.name} was left out: {n_rows:,} rows and {n_features:,} features take too long")
             continue
         check_size(model, problem.size)
         models.append(model)
     unknown = sorted(set(only) - {model.name for model in models})
     if unknown:
         names = ", ".join(model.name for model in suitable(problem.target.task))
-        raise UsageError(f"--only {unknown[0]}: for this task there are {names}")
+        raise UsageError(f"--only {unknown[0]} is not a model for this task; choose from {names}")
     outcomes = {model.name: _validated(problem, model, settings) for model in models}
     good = [model for model in models if not outcomes[model.name].failed]
     if not good:
@@ -201,4 +202,4 @@ def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Compa
     good.sort(key=lambda model: float(outcomes[model.name].numbers("error").mean()))
     best = outcomes[good[0].name]
     lines = [score(model, outcomes[model.name], best) for model in [*good, *(m for m in models if m not in good)]]
-    return Comparison(lines, left_out)
+    return Ranking(lines, left_out)

@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: small, without ids that clash, and in the colours of the page, light or dark."""
+"""Figures as SVG for the page: small, with unique ids, in the page's light or dark colours."""
 
 import io
 import re
@@ -7,13 +7,13 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
 
-from sparsebayes.inspection._style import BLUE, GREY, INK, LOOK, PALE, RED, SERIES, _fonts
+from sparsebayes.inspection.style import BLUE, GREY, INK, LOOK, PALE, RED, SERIES, font_families
 
 WIDTH = 5.0
-"""Inches of a figure: at 72 units an inch its letters are as large on a phone as those of the page."""
+"""Width of a figure in inches. At 72 units an inch its letters have the size of the page's on a phone."""
 PAINTS = {INK: "ink", GREY: "muted", PALE: "pale", BLUE: "accent", RED: "alarm", "#ffffff": "paper"}
 PAINTS |= {colour: f"line-{k}" for k, colour in enumerate(SERIES) if colour not in PAINTS}
-"""Colours of the figures, and the page's names for what stands in their place."""
+"""Colours of the figures, and the CSS variables of the page that replace them."""
 LETTERS = LOOK | {
     "font.size": 11,
     "legend.fontsize": 10,
@@ -30,17 +30,17 @@ REFERENCE = re.compile(r"url\(#([^)]+)\)")
 
 
 def drawn(draw: Callable[[Any], None], height: float, name: str, title: str) -> str:
-    """What `draw` puts on axes of that height in inches, as an SVG element.
+    """Draw on axes of the given height in inches, and return an SVG element.
 
-    It is called `title`, and described by the element of the page whose id is the name with "-told" behind it.
+    Its title is `title`; its description is the element of the page with the id `name` + "-told".
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     file = io.StringIO()
-    look = LETTERS | {"font.family": _fonts(matplotlib.rcParams["font.family"])}
+    look = LETTERS | {"font.family": font_families(matplotlib.rcParams["font.family"])}
     with matplotlib.rc_context(look), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has more letters to draw with
+        warnings.filterwarnings("ignore", "Glyph .* missing from")  # the browser has further fonts
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure.add_subplot())
         figure.patch.set_visible(False)
@@ -75,7 +75,7 @@ def _drop(root: ET.Element, *tags: str) -> None:
 
 
 def _rename_ids(root: ET.Element, name: str) -> None:
-    """Ids that something refers to become the figure's own; others go."""
+    """Prefix the ids that are referred to with the name of the figure; drop the others."""
     values = [value for element in root.iter() for key, value in element.attrib.items() if key != "id"]
     found = dict.fromkeys(name for value in values for name in REFERENCE.findall(value))
     found |= dict.fromkeys(element.attrib[LINK][1:] for element in root.iter() if LINK in element.attrib)
@@ -91,7 +91,7 @@ def _rename_ids(root: ET.Element, name: str) -> None:
 
 
 def _tidy(element: ET.Element) -> None:
-    """Two decimals, the page's colours and letters, no needless rotation, no white space."""
+    """Round to two decimals, use the page's colours and fonts, drop empty rotations and white space."""
     element.tag = element.tag.removeprefix(SVG)
     for key, value in element.attrib.items():
         if key not in ("id", "href", "clip-path"):
@@ -121,7 +121,7 @@ def _without_family(style: str) -> str:
 
 
 def _share_style(group: ET.Element) -> None:
-    """What all points of a series have in common is said once."""
+    """Move the style that all points of a series share to their group."""
     points = [child for child in group if child.tag == "use"]
     styles = {point.get("style") for point in points}
     if len(points) > 1 and len(points) == len(group) and len(styles) == 1 and "style" not in group.attrib:
@@ -131,7 +131,7 @@ def _share_style(group: ET.Element) -> None:
 
 
 def _unwrap(root: ET.Element) -> None:
-    """Groups that say nothing give way to what is in them."""
+    """Replace groups without attributes by their children."""
     for parent in list(root.iter()):
         k = 0
         while k < len(parent):

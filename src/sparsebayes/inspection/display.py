@@ -1,4 +1,4 @@
-"""What the displays share: where the model sits in a pipeline, which output is meant, and numbers ready for a table."""
+"""The base class of the displays, and functions to unpack pipelines and choose outputs."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import AnyArray
-from sparsebayes.estimators._kept import feature_names
-from sparsebayes.inspection._style import canvas
+from sparsebayes.estimators import feature_names
+from sparsebayes.inspection.style import canvas
 
 Part = TypeVar("Part")
 
 
 class Display(ABC):
-    """A figure: numbers that are public attributes, drawn by `plot`, listed by `to_table`, told by `text`."""
+    """A figure. Its numbers are public attributes; `plot` draws, `to_table` lists and `text` describes them."""
 
     ax_: Any
     figure_: Any
 
     @abstractmethod
     def to_table(self) -> dict[str, list[Any]]:
-        """The numbers behind the picture, column by column."""
+        """The numbers of the figure, column by column."""
 
     @abstractmethod
     def text(self) -> str:
-        """What the picture shows, in a sentence: an alternative text."""
+        """A description of the figure in one sentence, for use as alternative text."""
 
     def _canvas(self, ax: Any, size: tuple[float, float]) -> AbstractContextManager[Any]:
         return canvas(type(self).__name__, ax, size)
@@ -38,12 +38,12 @@ class Display(ABC):
 
 
 def column(values: Any) -> list[Any]:
-    """An array as a list of plain numbers or words."""
+    """An array as a list of plain values."""
     return np.asarray(values).tolist()
 
 
 def unwrapped(estimator: Any, X: Any = None, names: Sequence[str] | None = None) -> tuple[Any, Any, list[str]]:
-    """The model itself, its inputs, and what they are called; for a pipeline those after the steps before it."""
+    """The model, its inputs and their names. Of a pipeline: the last step, and its inputs after the steps before it."""
     check_is_fitted(estimator)
     if not isinstance(estimator, Pipeline):
         return estimator, X, _names(estimator, names)
@@ -53,7 +53,7 @@ def unwrapped(estimator: Any, X: Any = None, names: Sequence[str] | None = None)
     if names is None and len(steps):
         try:
             names = [str(name) for name in steps.get_feature_names_out()]
-        except (AttributeError, ValueError):  # a step that gives no names
+        except (AttributeError, ValueError):  # a step without names
             names = None
     return model, X, _names(model, names)
 
@@ -66,7 +66,7 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
 
 
 def matrix(X: Any, model: Any) -> AnyArray:
-    """Inputs as an array of numbers with the model's features."""
+    """Inputs as an array of numbers, checked for the model's number of features."""
     array = np.asarray(X, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != model.n_features_in_:
         raise ValueError(f"X has shape {array.shape}, but the model has {model.n_features_in_} features")
@@ -74,28 +74,26 @@ def matrix(X: Any, model: Any) -> AnyArray:
 
 
 def one_of(parts: Sequence[Part], labels: Sequence[str], output: Any) -> Part:
-    """The part that `output` means, by its label or place; it may be left out where there is one only."""
+    """The part that `output` selects by label or index; None selects the only one."""
     if len(parts) == 1:
         if output is not None:
-            raise ValueError(f"the model has one output only: leave output={output!r} out")
+            raise ValueError(f"This model has one output; remove output={output!r}.")
         return parts[0]
     found = [part for part, label in zip(parts, labels, strict=True) if label in (str(output), f"output {output}")]
     if len(found) != 1:
-        raise ValueError(
-            f"output={output!r} is none of the model's, of which one is shown: choose among {list(labels)}"
-        )
+        raise ValueError(f"This model has {len(parts)} outputs. Pass output= one of {list(labels)}, not {output!r}.")
     return found[0]
 
 
 def like(X: Any, array: AnyArray) -> Any:
-    """Numbers in a frame like X, with its names, if X is one."""
+    """An array in a data frame with the columns of X, if X is a data frame."""
     return type(X)(dict(zip(X.columns, array.T, strict=True))) if hasattr(X, "columns") else array
 
 
 def vectors_of(estimator: Any, output: int = 0) -> AnyArray:
-    """The relevance vectors in the units of a pipeline's own inputs; of several fits those of any (`output` < 0).
+    """The relevance vectors in the units of the pipeline's inputs; with `output` < 0 those of all outputs.
 
-    None where the model has none, and where a step cannot be undone.
+    Empty if the model has none, or if a step of the pipeline has no inverse.
     """
     model, _, _ = unwrapped(estimator)
     vectors = getattr(model, "relevance_vectors_", None)

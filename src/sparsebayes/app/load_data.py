@@ -1,4 +1,4 @@
-"""From what was asked for to data that models can be fitted to."""
+"""Read a table, select and encode its columns, recognise the task and make folds."""
 
 import os
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from sparsebayes.core.types import AnyArray, FloatArray
 
 @dataclass(frozen=True)
 class Request:
-    """What the options of `fit` and `compare` say about the data."""
+    """The options of `fit` and `compare` about the data."""
 
     data: str
     target: str = ""
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Problem:
-    """A matrix, a target, and folds to test on."""
+    """A feature matrix, a target, and folds."""
 
     source: str
     target: Target
@@ -45,7 +45,7 @@ class Problem:
     folds: Folds
     seed: int
     notes: list[str]
-    """What a user should know before the work begins."""
+    """Messages for the user, printed before the work begins."""
 
     @property
     def y(self) -> AnyArray:
@@ -54,12 +54,12 @@ class Problem:
 
     @property
     def size(self) -> Size:
-        """What decides which models are affordable."""
+        """Rows, features and task, which decide whether a model is affordable."""
         return Size(len(self.X), self.X.shape[1], self.target.task)
 
 
 def prepared(request: Request) -> Problem:
-    """Read the columns that are needed, encode them, recognise the task and make the folds."""
+    """Read the necessary columns, encode them, recognise the task and make the folds."""
     table = open_table(request.data)
     target = _target_name(table, request.target)
     taken = [target, *matching(table.columns, request.group, "--group")] if request.group else [target]
@@ -86,18 +86,20 @@ def prepared(request: Request) -> Problem:
 def _target_name(table: Table, asked: str) -> str:
     name = asked or table.target
     if not name:
-        raise DataError(f"say which column to predict with --target; {table.source} has {listed(table.columns)}")
+        raise DataError(f"choose the column to predict with --target; {table.source} has {listed(table.columns)}")
     if name not in table.columns:
-        raise DataError(f"--target '{name}' is no column of {table.source}; it has {listed(table.columns)}")
+        raise DataError(f"--target '{name}' is not a column of {table.source}, which has {listed(table.columns)}")
     return name
 
 
 def _check_rows(frame: pl.DataFrame) -> None:
     if len(frame) < 4:
-        raise DataError(f"there are {len(frame)} rows: at least 4 are needed to fit and to test")
+        raise DataError(f"the table has {len(frame)} rows; at least 4 are needed to fit and test a model")
 
 
 def _groups(series: pl.Series) -> Any:
     if series.null_count():
-        raise DataError(f"the group column '{series.name}' misses a value in row {series.is_null().arg_true()[0] + 1}")
+        raise DataError(
+            f"the group column '{series.name}' has a missing value in row {series.is_null().arg_true()[0] + 1}"
+        )
     return series.rank("dense").to_numpy()
