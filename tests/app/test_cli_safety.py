@@ -208,7 +208,7 @@ def test_a_pipeline_that_keeps_its_columns_is_shown(frame, tmp_path):
     save(make_pipeline(StandardScaler(), ARDRegressor()).fit(*frame), tmp_path / "m.skops")
     result = here("inspect", tmp_path / "m.skops")
     assert result.exit_code == 0, result.output
-    assert "Kept 2 of 3" in result.stdout
+    assert "keeps 2 of 3" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -84,4 +84,6 @@ class FormedColumns:
 
     def keep(self, which: IntArray | BoolArray) -> "FormedColumns":
         """Some of the columns."""
-        return FormedColumns(np.ascontiguousarray(self.Phi[:, which]), None if self._mean is None else self._mean[which])
+        return FormedColumns(
+            np.ascontiguousarray(self.Phi[:, which]), None if self._mean is None else self._mean[which]
+        )

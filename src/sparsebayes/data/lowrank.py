@@ -112,7 +112,9 @@ class LowRankRows:
 
     def gram_columns(self, which: IntArray) -> FloatArray:
         """ΦᵀΦ[:, which]."""
-        return np.column_stack([np.empty((self.n_columns, 0)), *(self.gram_column(int(j), lambda: which) for j in which)])
+        return np.column_stack(
+            [np.empty((self.n_columns, 0)), *(self.gram_column(int(j), lambda: which) for j in which)]
+        )
 
     def prepare_gram(self) -> None:
         """Nothing: columns of the Gram matrix are cheap."""

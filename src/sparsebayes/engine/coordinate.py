@@ -31,7 +31,11 @@ class L1Problem:
 
     def goal(self, mode: Mode) -> Mode:
         """Minimiser of the penalised parabola at this point."""
-        design, flat, sites = self.problem.design, self.problem.flat_intercept, mode.sites(self.problem, self.problem.design)
+        design, flat, sites = (
+            self.problem.design,
+            self.problem.flat_intercept,
+            mode.sites(self.problem, self.problem.design),
+        )
         b = np.maximum(np.asarray(sites.precision), TINY_PRECISION)
         level = float(sites.shift.sum() / b.sum()) if flat else 0.0
         Phi = design.columns(slice(None))

@@ -23,6 +23,7 @@ from sparsebayes.engine.view import Mode
 FARTHEST = 15.0
 """A scale may go far (a weight that is not wanted any more), but not out of the range of numbers."""
 
+
 class Slopes(NamedTuple):
     """The log evidence of a design and its scales, and its derivatives with respect to both."""
 

@@ -195,9 +195,7 @@ def _result(search: Search, at: Standing, converged: bool, trace: Trace) -> Resu
     return _described(search.problem, fit, worth, gap, converged, trace)
 
 
-def _described(
-    problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, converged: bool, trace: Trace
-) -> Result:
+def _described(problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, converged: bool, trace: Trace) -> Result:
     view = fit.view
     mean = fit.point.weights(problem, view)
     return Result(

@@ -122,5 +122,3 @@ def maximum(problem: LeastSquares, solver: str, settings: Settings, start: Solut
         return found
     rival = solve(problem, "sequential", settings)
     return max(found, rival, key=lambda result: priced(problem, result))
-
-

@@ -186,5 +186,3 @@ def with_more(
 def refitted(problem: Problem, fit: ScaleFit, tol: float, *, drop_worthless: bool) -> ScaleFit:
     """The same model to another tolerance."""
     return fit_scales(problem, fit.active, fit.alpha, fit.point, tol, drop_worthless=drop_worthless)
-
-

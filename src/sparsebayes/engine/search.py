@@ -56,6 +56,14 @@ class Standing:
     """Columns whose deletion was tried and lowers the evidence."""
     exchanged: frozenset[tuple[int, int]] = frozenset()
     """Exchanges that were tried and lower it."""
+    seen: list[Candidates] = field(default_factory=list, compare=False, repr=False)
+    """All candidates under the view of the model, once they were looked at."""
+
+    def candidates(self, problem: Problem) -> Candidates:
+        """All candidates under the view of the model: one wide pass, once."""
+        if not self.seen:
+            self.seen.append(Candidates.of(problem, self.fit))
+        return self.seen[0]
 
 
 @dataclass(frozen=True)
@@ -82,7 +90,7 @@ class Search:
 
     def step(self, at: Standing, room: int) -> tuple[Standing, Info, int]:
         """Add what is proposed; else delete or exchange; else end. Also returns how many columns may still enter."""
-        found = Candidates.of(self.problem, at.fit)
+        found = at.candidates(self.problem)
         moves = found.moves(self.problem)
         outside = np.isinf(found.alpha())
         gain = np.where(outside, moves.gain, 0.0)
@@ -94,7 +102,7 @@ class Search:
             there, n_added = self._added(at, found, gain, moves.alpha, room)
             return there, self._info(there.fit, best, "add"), room - n_added
         if not is_exact:
-            exact = replace(at, fit=refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free))
+            exact = Standing(refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free), at.refused)
             return exact, self._info(exact.fit, np.inf, "settle"), room
         there = self._deleted(at, moves.worth)
         if there.fit is at.fit:
@@ -219,7 +227,7 @@ class Search:
 
         Changes that were tried and did not bring what the view promised do not count.
         """
-        found = Candidates.of(self.problem, at.fit)
+        found = at.candidates(self.problem)
         moves = found.moves(self.problem)
         gain, worth = moves.gain.copy(), moves.worth.copy()
         gain[list(at.refused)] = 0.0

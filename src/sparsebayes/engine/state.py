@@ -210,7 +210,9 @@ class State:
         beta, M, working = 1 / self.noise, len(self.active), self.working
         self._append_column(M, j, lambda: working[:PREFETCH])
         g = self.Sigma @ (beta * self._gram[j, :M])
-        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)  # φ_mᵀ B e_j, e_j = φ_j outside the model
+        beta_e = beta * (
+            self._gram[working, M] - self._gram[working, :M] @ g
+        )  # φ_mᵀ B e_j, e_j = φ_j outside the model
         var = 1 / (alpha + self.S[j])
         mean = var * self.Q[j]
         corner = -var * g[:, None]
