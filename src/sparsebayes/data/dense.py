@@ -156,7 +156,7 @@ class DenseRows:
         return self.project(self.columns(which))
 
     def prepare_gram(self) -> None:
-        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns, one by one."""
+        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns."""
         if self.n_columns <= WHOLE_GRAM:
             self.gram()
 
@@ -172,6 +172,16 @@ class DenseRows:
     def is_plain(self) -> bool:
         """No: columns are standardised on the fly."""
         return False
+
+    @property
+    def origin(self) -> FloatArray:
+        """The input values that count as zero, per column."""
+        return self.mean
+
+    @property
+    def unit(self) -> FloatArray:
+        """What one standard unit is in input values, per column; ∞ for a constant column."""
+        return self.scale
 
     @property
     def usable(self) -> BoolArray:

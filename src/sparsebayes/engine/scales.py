@@ -25,17 +25,17 @@ def newton_step(
     """Newton's step of the log evidence in log α, and the nats that it promises.
 
     With finite `n` the noise follows: σ² and all prior variances always have their best common scale. That adds
-    v vᵀ/2n with v = αμ² to the Hessian, because with C = cC₁ the best c leaves -½ n log tᵀC₁⁻¹t where -½ tᵀC⁻¹t was, and
-    tᵀC⁻¹t = n (n counts the noise's hyper-prior, 2c, in). Where the evidence is not concave the step goes uphill all the
-    same, because the curvature is taken by its absolute value. It is measured in units of γ: precisions that the data
-    hardly determine would creep otherwise.
+    v vᵀ/2n with v = αμ² to the Hessian, because with C = cC₁ the best c leaves -½ n log tᵀC₁⁻¹t where -½ tᵀC⁻¹t was,
+    and tᵀC⁻¹t = n (n counts the noise's hyper-prior, 2c, in). Where the evidence is not concave the step goes uphill
+    all the same, because the curvature is taken by its absolute value. It is measured in units of γ: precisions that
+    the data hardly determine would creep otherwise.
     """
     if not len(alpha):
         return np.zeros(0), 0.0
     own_slope, own_curvature = prior.newton_terms(alpha)
     if compiled.COMPILED:
         limits = {"longest": LONGEST, "min_curvature": MIN_CURVATURE, "min_gamma": MIN_GAMMA}
-        return compiled.module.newton_step(alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature, **limits)
+        return compiled.native.newton_step(alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature, **limits)
     var = np.diag(Sigma)
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2

@@ -3,8 +3,8 @@
 1. One wide pass gives S and Q of all candidates under the view of the present model (engine/candidates.py).
 2. The most promising of them are the working set. Under the view they are a least-squares problem with known noise, on
    which the Gaussian search (engine/ascent.py) runs to its end. Columns that it added are the proposal.
-3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py). Nothing
-   leaves except on the real priced evidence, and nothing enters that does not raise it.
+3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py).
+   Nothing leaves except on the real priced evidence, and nothing enters that does not raise it.
 4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
    again under the same view. The certificate is that nothing is left, in nats.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sparsebayes.core.prices import is_free
+from sparsebayes.core.prices import cheaper, is_free
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.candidates import Candidates, least_squares
@@ -34,7 +34,7 @@ LOOSE = 0.03
 MIN_RISE = 1e-3
 """Nats of real evidence that a move must bring where columns have a price; less is within the view's own error."""
 DOUBT = 3.0
-"""What a kept column is worth by the view is believed from this many prices on; below, the model is fitted without it."""
+"""From this many prices on, what a column is worth by the view is believed; below, the model is fitted without it."""
 TRIES = 3
 """Single columns of a refused proposal, best first, that are tried alone."""
 LOWER_PRICE = 3.0
@@ -138,7 +138,7 @@ class Search:
     def propose(
         self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
     ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Columns to add, their precisions and those of the model: what the Gaussian search makes of it under its view."""
+        """Columns to add, their precisions, and those of the model, as the Gaussian search under its view has them."""
         promising = np.flatnonzero(gain > 0)
         order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:WORKING_SET]
         columns = np.append(fit.active, np.sort(promising[order]))
@@ -262,7 +262,7 @@ def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) 
     best, converged = climb(here, start, settings, trace)
     if here.is_free:
         return best, converged
-    lower = replace(here, problem=replace(problem, price=replace(problem.price, nats=problem.price.nats / LOWER_PRICE)))
+    lower = replace(here, problem=replace(problem, price=cheaper(problem.price, LOWER_PRICE)))
     while converged:
         extra = Trace()
         low, _ = climb(lower, best.fit, settings, extra, PERTURBED_ADDITIONS)
@@ -289,5 +289,5 @@ def cold_start(problem: Problem) -> ScaleFit:
     ascent = Ascent(view, Solution(nothing, np.empty(0), LABEL_NOISE))
     ascent.run(low_noise_limits(view), Trace(), design.n_columns)
     active = np.array(ascent.state.active, dtype=np.intp)
-    alpha = design.keep(active).column_square(problem.weight) / problem.weight.sum()
+    alpha = problem.weight @ design.columns(active) ** 2 / problem.weight.sum()
     return fit_scales(problem, active, alpha, problem.start(len(active)), LOOSE, drop_worthless=True)

@@ -39,7 +39,7 @@ def working_set_size(n_columns: int) -> int:
 
 
 def rank_candidates(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
-    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns has no influence."""
+    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns does not matter."""
     return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
 
 
@@ -268,7 +268,7 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
     rules, n = problem.prior.rules, problem.n_columns
     if not compiled.COMPILED or rules is None:
         return State(problem, start)
-    return compiled.module.State(
+    return compiled.native.State(
         problem,
         start.active.tolist(),
         start.alpha.tolist(),
