@@ -65,6 +65,6 @@ def newton_step(
     own_curvature: FloatArray | float,
     *,
     longest: float,
-    min_curvature: float,
     min_gamma: float,
+    damping: list[float],
 ) -> tuple[FloatArray, float]: ...

@@ -131,14 +131,14 @@ NB_MODULE(_native, module) {
     module.def(
         "newton_step",
         [](nb::handle alpha, nb::handle mean, nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu> Sigma,
-           double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_curvature,
-           double min_gamma) {
+           double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_gamma,
+           const Vector &damping) {
             auto [step, promise] = view::newton_step(numbers(alpha), numbers(mean), Sigma.data(), n, numbers(own_slope),
-                                                     numbers(own_curvature), {longest, min_curvature, min_gamma});
+                                                     numbers(own_curvature), {longest, min_gamma, damping});
             return nb::make_tuple(array(std::move(step)), promise);
         },
         "alpha"_a, "mean"_a, "Sigma"_a, "n"_a, "own_slope"_a, "own_curvature"_a, nb::kw_only(), "longest"_a,
-        "min_curvature"_a, "min_gamma"_a);
+        "min_gamma"_a, "damping"_a);
     nb::class_<State>(module, "State")
         .def(
             "__init__",
