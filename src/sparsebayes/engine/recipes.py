@@ -1,7 +1,7 @@
 """The named algorithms as data: likelihood, inference, prior and loop of each.
 
-Every published method is a row of `RECIPES`; estimators look their solver up here. `solve` takes a problem that was posed
-with the row's likelihood and prior, the options and the settings.
+Every published method is a row of `RECIPES`; estimators look their solver up here. `solve` takes a problem that was
+posed with the row's likelihood and prior, the options and the settings.
 """
 
 from collections.abc import Callable

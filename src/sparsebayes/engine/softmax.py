@@ -223,7 +223,7 @@ def solve(
     """Iterate a scale rule until the evidence moves by less than `tol` nats; `alpha` (C×D) is the start.
 
     `shared` says that the rule gives all weights one precision (RMLR): then nothing leaves and nothing is priced.
-    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ is small. With a price, the precisions of features
+    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ is small. With a price, precisions of features
     that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they leave
     when even together they determine next to nothing. Of the features that become worth their price as their rivals
     fade only the best returns in each iteration, and the others wait: two copies would return, and fade, together. It

@@ -112,8 +112,8 @@ class SparseLogisticRegression(LinearClassifier):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "prior": [StrOptions(set(INFERENCES))],
-        "inference": [StrOptions({name for names in INFERENCES.values() for name in names})],
+        "prior": [StrOptions({prior for prior, _ in recipes.CLASSIFICATION})],
+        "inference": [StrOptions({inference for _, inference in recipes.CLASSIFICATION})],
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
