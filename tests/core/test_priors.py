@@ -1,4 +1,4 @@
-"""Every prior: its candidate is the best precision by brute force, its terms are derivatives, its moves keep promises."""
+"""Every prior: its candidate is the best precision by brute force, its terms are derivatives, its moves are kept."""
 
 from dataclasses import replace
 

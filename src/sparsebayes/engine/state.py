@@ -17,6 +17,7 @@ from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves, best_moves
+from sparsebayes.core.scales import gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 
@@ -112,10 +113,11 @@ class State:
         self.working = np.arange(self.problem.n_columns)
         self.refresh()
         outside = np.flatnonzero(np.isinf(self.alpha))
-        gain = self.moves(price).gain[outside]
-        order, count = rank_candidates(gain, self.S[outside], self.Q[outside]), working_set_size(self.problem.n_columns)
+        brings = self.moves(price).gain[outside]
+        order = rank_candidates(brings, self.S[outside], self.Q[outside])
+        count = working_set_size(self.problem.n_columns)
         self.working = outside[order[:count]]
-        self.outside_gain = float(gain[order[count]]) if len(order) > count else 0.0
+        self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
 
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
@@ -130,9 +132,12 @@ class State:
         self.Q[working] = beta * (p.projection[working] - P @ self.mean)
         self._measure()
         self.evidence = log_evidence(p.fit(self.residual, self.noise), self.mean, alpha, self.posterior.logdet)
-        prior = p.prior.of(np.array(active, dtype=np.intp)).at_noise(self.noise)
-        self.objective = self.evidence + prior.scale_term(alpha) - 0.5 * float(np.log(alpha).sum())
-        self.objective += float(log_hyper_prior(beta, p.c, p.d))
+        self.objective = self.evidence + self._prior_term(active, alpha) + float(log_hyper_prior(beta, p.c, p.d))
+
+    def _prior_term(self, columns: list[int], alpha: FloatArray) -> float:
+        """What the prior adds to the evidence for the precisions of these columns."""
+        prior = self.problem.prior.of(np.array(columns, dtype=np.intp)).at_noise(self.noise)
+        return prior.scale_term(alpha) - 0.5 * float(np.log(alpha).sum())
 
     def _measure(self) -> None:
         """‖t - Φμ‖² and Σγ."""
@@ -184,11 +189,13 @@ class State:
 
     def move(self, j: int, alpha: float) -> str:
         """Give column j the precision α (∞: take it out); says which of the three actions that was."""
-        prior, was = self.problem.prior.of(np.array([j])).at_noise(self.noise), self.alpha[j]
+        was = self.alpha[j]
+        if np.isinf(was) and j not in self.working:
+            self._watch(j)
         s, q = (each[j : j + 1] for each in self.factors())
         for at, sign in ((np.array([alpha]), 1), (np.array([was]), -1)):
             if np.isfinite(at[0]):
-                self.objective += sign * float((prior.gain(at, s, q) + prior.log_density(at))[0])
+                self.objective += sign * (float(gain(at, s, q)[0]) + self._prior_term([j], at))
         if np.isinf(was):
             action = "add"
             self._add(j, alpha)
@@ -202,6 +209,13 @@ class State:
             self.alpha[j] = alpha
         self._measure()
         return action
+
+    def _watch(self, j: int) -> None:
+        """Take a candidate into the working set; its S and Q are those of the last survey and must be computed anew."""
+        beta, P = 1 / self.noise, self.gram[j]
+        self.S[j] = beta * self.problem.column_energy[j] - beta**2 * float(P @ self.Sigma @ P)
+        self.Q[j] = beta * (self.problem.projection[j] - float(P @ self.mean))
+        self.working = np.append(self.working, j)
 
     def _add(self, j: int, alpha: float) -> None:
         beta, M, working = 1 / self.noise, len(self.active), self.working

@@ -134,6 +134,7 @@ public:
     const char *move(std::int64_t j, double to) {
         const double was = alpha[j], a = problem.a, b = problem.b[j];
         if (std::isinf(was)) {
+            watch(j);
             objective += rules::gain(to, S[j], Q[j], strength()) + rules::log_hyper_prior(to, a, b);
             add(j, to);
             return "add";
@@ -226,6 +227,20 @@ private:
         if (worth > cost)
             return {worth - present + rules::log_hyper_prior(to, a, b) - rules::log_hyper_prior(at, a, b), to, j};
         return {cost - std::min(present, worth), OUT, j};
+    }
+
+    // Take a candidate into the working set; its S and Q are those of the last survey and must be computed anew.
+    void watch(std::int64_t j) {
+        if (std::find(working.begin(), working.end(), j) != working.end()) return;
+        working.push_back(j);
+        gather_working();
+        double square = 0.0, explained = 0.0;
+        for (size_t k = 0; k < active.size(); ++k) {
+            explained += gram[k][j] * mean[k];
+            for (size_t i = 0; i < active.size(); ++i) square += gram[i][j] * Sigma(i, k) * gram[k][j];
+        }
+        S[j] = (problem.column_energy[j] - square / noise) / noise;
+        Q[j] = (problem.projection[j] - explained) / noise;
     }
 
     void add(std::int64_t j, double to) {
