@@ -58,7 +58,7 @@ def wander(state, n_moves=58, seed=5):
             actions.add(state.move(j, np.inf if leave else float(np.exp(2 * rng.standard_normal()))))
         if k % 20 == 19:
             state.set_scales(np.exp(rng.standard_normal(len(state.active))), float(rng.uniform(0.1, 0.6)))
-        elif k % 20 == 9:
+        elif k % 20 == 9 and state.problem.prior.is_scale_free:  # elsewhere a search never does that
             rescale(state.problem, state)
     assert actions == {"add", "re-estimate", "delete"}
     assert len(state.active) > 2
@@ -152,7 +152,7 @@ def test_both_forms_are_the_same_after_the_same_walk(problem, monkeypatch):
 @pytest.mark.usefixtures("form")
 def test_the_best_move_brings_what_it_promises_and_most_of_all(problem, priced_objective):
     """Of changes by a hyper-prior only those that stay inside are real differences: it is no part of an entry."""
-    state = wander(state_of(problem, empty(0.3)), seed=6)
+    state = wander(state_of(problem, empty(0.3)), seed=8)
     while problem.prior.rules.positive and min(state.mean) < 0:  # as long as a search would take them out
         state.move(state.active[int(np.argmin(state.mean))], np.inf)
     state.survey(price_of(state))
