@@ -16,10 +16,11 @@ from sparsebayes.core.evidence import log_evidence, log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
-from sparsebayes.core.priors import Moves, best_moves
+from sparsebayes.core.priors import Moves
 from sparsebayes.core.scales import gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
+from sparsebayes.engine.moves import column_factors, unit_moves
 
 try:
     from sparsebayes.engine import _native
@@ -44,7 +45,7 @@ def working_set_size(n_columns: int) -> int:
 
 
 def rank_candidates(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
-    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns has no influence."""
+    """Candidates by what they bring; those that bring nothing by q²/s, so that the columns' order does not matter."""
     return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
 
 
@@ -92,6 +93,11 @@ class State:
     def n_active(self) -> int:
         """Columns in the model."""
         return len(self.active)
+
+    @property
+    def n_units(self) -> int:
+        """Units in the model: columns, or groups of them."""
+        return len(self.problem.prior.units(self.active))
 
     @property
     def alpha_inside(self) -> FloatArray:
@@ -145,20 +151,12 @@ class State:
         self.gamma_sum = float((1 - self.alpha_inside * self.Sigma.diagonal()).sum())
 
     def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-        s, q = self.S.copy(), self.Q.copy()
-        var = self.Sigma.diagonal()
-        s[self.active] = relevance(self.alpha_inside, var) / var
-        q[self.active] = self.mean / var
-        return s, q
+        """s and q of every candidate."""
+        return column_factors(self)
 
     def moves(self, price: Marginal) -> Moves:
-        """The best change of every single precision, given all others."""
-        s, q = self.factors()
-        inside = np.isfinite(self.alpha)
-        prices = price.of(inside, self.problem.price.nats)
-        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
-        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))
+        """The best change of every unit, given all others."""
+        return unit_moves(self, price)
 
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]:
         """The column whose move brings most among the model and the working set, the nats, and its new precision.
@@ -188,7 +186,12 @@ class State:
         self.Q /= factor
 
     def move(self, j: int, alpha: float) -> str:
-        """Give column j the precision α (∞: take it out); says which of the three actions that was."""
+        """Give column j and its unit the precision α (∞: take it out); says which of the three actions that was."""
+        for i in self.problem.prior.unit(j):
+            action = self._move_column(int(i), alpha)
+        return action
+
+    def _move_column(self, j: int, alpha: float) -> str:
         was = self.alpha[j]
         if np.isinf(was) and j not in self.working:
             self._watch(j)
@@ -221,7 +224,8 @@ class State:
         beta, M, working = 1 / self.noise, len(self.active), self.working
         self._append_column(M, j, lambda: working[:PREFETCH])
         g = self.Sigma @ (beta * self._gram[j, :M])
-        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)  # φ_mᵀ B e_j, e_j = φ_j outside the model
+        # φ_mᵀ B e_j, where e_j is what φ_j has outside the model
+        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)
         var = 1 / (alpha + self.S[j])
         mean = var * self.Q[j]
         corner = -var * g[:, None]
@@ -299,6 +303,11 @@ class CompiledState:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.native, name)
 
+    @property
+    def n_units(self) -> int:
+        """Priors that have rules for the compiled state know no groups."""
+        return int(self.native.n_active)
+
     def survey(self, price: Marginal) -> None:
         """Everything from scratch; then the working set is chosen anew."""
         self.native.survey((*price.outside, *price.inside))
@@ -357,11 +366,13 @@ class Snapshot:
         return Solution(self.active, self.alpha[self.active], self.noise)
 
     def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-        s, q = self.S.copy(), self.Q.copy()
-        s[self.active] = self.posterior.gamma / self.posterior.var
-        q[self.active] = self.posterior.mean / self.posterior.var
-        return s, q
+        """s and q of every candidate."""
+        return column_factors(self)
+
+    @property
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self.posterior.mean
 
     @property
     def variance_sum(self) -> float:
@@ -374,9 +385,6 @@ class Snapshot:
         return self.evidence - self.problem.total_price(self.active)
 
     def moves(self) -> Moves:
-        """The best change of every single precision, given all others."""
-        s, q = self.factors()
-        inside = np.isfinite(self.alpha)
-        prices = Marginal.at(self.problem.price, self.active).of(inside, self.problem.price.nats)
-        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
-        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))
+        """The best change of every unit, given all others."""
+        price = Marginal.at(self.problem.price, self.problem.prior.units(self.active))
+        return unit_moves(self, price)
