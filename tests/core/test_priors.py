@@ -265,6 +265,7 @@ def test_with_a_hyper_prior_worth_is_evidence_at_the_mode(design, t, all_factors
 
 def test_the_rules_for_the_compiled_search_are_those_of_the_prior(prior):
     rules = prior.rules
+    assert rules.min_alpha == prior.min_alpha
     if isinstance(prior, NonNegative):
         assert rules.positive
     else:

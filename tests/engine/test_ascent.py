@@ -138,6 +138,15 @@ def test_of_copies_one_is_taken_and_constants_are_left_out(make_problem, rng):
     assert 4 not in found.active
 
 
+@pytest.mark.usefixtures("form")
+def test_no_precision_falls_below_the_smallest_that_is_allowed(make_problem):
+    problem = make_problem(40, 8, prior=ARD(min_alpha=50.0), price=0.1)
+    found, converged = ascend(problem, empty(0.1), 1e-8)
+    assert converged
+    assert len(found.active) >= 3
+    assert found.alpha.min() == 50.0
+
+
 @pytest.mark.parametrize("price", [0.0, np.log(5)])
 def test_noise_free_data_end_at_the_floor(price, make_problem):
     found, converged = ascend(make_problem(30, 5, n_relevant=2, noise=0.0, price=price), empty(0.1), 1e-7)

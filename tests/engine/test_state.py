@@ -23,6 +23,7 @@ PRIORS = {
     "Gamma": lambda m: ARD(0.4, np.linspace(0.1, 0.6, m)),
     "Laplace": lambda m: Laplace(rate=5.0),
     "positive": lambda m: NonNegative(),
+    "bounded": lambda m: ARD(min_alpha=50.0),
 }
 ANYWHERE = Solution(np.array([2, 0, 7]), np.array([0.5, 3.0, 1.0]), 0.3)
 """A model that is at no maximum."""

@@ -26,6 +26,8 @@ class Rules(NamedTuple):
     """Gamma(a, b) on α."""
     rate: float = 0.0
     """Of a Laplace prior."""
+    min_alpha: float = 0.0
+    """Smallest precision."""
     positive: bool = False
     """Whether weights below zero are of no use."""
 
@@ -132,7 +134,7 @@ class ARD:
     @property
     def rules(self) -> Rules | None:
         """All of it."""
-        return Rules(self.a, self.b)
+        return Rules(self.a, self.b, min_alpha=self.min_alpha)
 
     @property
     def is_scale_free(self) -> bool:
@@ -211,7 +213,7 @@ class Laplace(ARD):
     @property
     def rules(self) -> Rules | None:
         """With the rate."""
-        return Rules(rate=self.rate)
+        return Rules(rate=self.rate, min_alpha=self.min_alpha)
 
     @property
     def strength(self) -> float:
@@ -274,12 +276,12 @@ class NonNegative(ARD):
     @property
     def exact(self) -> bool:
         """Whether weights below zero are impossible."""
-        return np.isinf(self.steepness)
+        return bool(np.isinf(self.steepness))
 
     @property
     def rules(self) -> Rules | None:
         """Those of ARD, for positive weights."""
-        return Rules(positive=True)
+        return Rules(min_alpha=self.min_alpha, positive=True)
 
     def candidate(self, s: FloatArray, q: FloatArray) -> FloatArray:
         """As ARD; a weight that the data would make negative is out."""

@@ -289,6 +289,7 @@ class CompiledState:
             a=float(rules.a),
             b=np.full(n, rules.b) if np.isscalar(rules.b) else np.asarray(rules.b, dtype=np.float64),
             rate=float(rules.rate),
+            min_alpha=float(rules.min_alpha),
             positive=rules.positive,
             nats=np.broadcast_to(np.asarray(problem.price.nats, dtype=np.float64), n).copy(),
             copy=COPY,

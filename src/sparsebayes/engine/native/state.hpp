@@ -118,7 +118,7 @@ public:
         for (size_t place = 0; place < active.size(); ++place) consider(change_inside(place, price));
         if (!may_add) return best;
         double most = 0.0;  // with a flat prior and equal prices the largest q²/s brings most: it alone needs a logarithm
-        const bool alike = flat && one_price;
+        const bool alike = flat && one_price && problem.min_alpha == 0.0;
         for (const auto j : working) {
             if (!std::isinf(alpha[j]) || copies[j] > 0 || !(S[j] > 0)) continue;
             if (S[j] < min_novelty / noise * problem.column_energy[j]) continue;
@@ -208,10 +208,14 @@ private:
     // Where weights cannot be negative, data that ask for one say nothing.
     double useful(double q) const { return problem.positive ? std::max(q, 0.0) : q; }
 
+    double candidate(std::int64_t j, double s, double q) const {
+        return std::max(rules::candidate(s, q, problem.a, problem.b[j], strength()), problem.min_alpha);
+    }
+
     // What a candidate outside the model would bring, and at which precision.
     Move entry(std::int64_t j, const MarginalPrice &price) const {
         if (copies[j] > 0) return {0.0, OUT, j};
-        const double q = useful(Q[j]), to = rules::candidate(S[j], q, problem.a, problem.b[j], strength());
+        const double q = useful(Q[j]), to = candidate(j, S[j], q);
         const double cost = price.out_offset + price.out_factor * problem.nats[j];
         const double brings = rules::gain(to, S[j], q, strength()) - cost;
         return brings > 0 ? Move{brings, to, j} : Move{0.0, OUT, j};
@@ -221,7 +225,7 @@ private:
     Move change_inside(size_t place, const MarginalPrice &price) const {
         const std::int64_t j = active[place];
         const double s = s_inside(place), q = useful(q_inside(place)), at = alpha[j], a = problem.a, b = problem.b[j];
-        const double to = rules::candidate(s, q, a, b, strength());
+        const double to = candidate(j, s, q);
         const double worth = rules::gain(to, s, q, strength()), present = rules::gain(at, s, q, strength());
         const double cost = price.in_offset + price.in_factor * problem.nats[j];
         if (worth > cost)
