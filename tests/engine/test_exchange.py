@@ -96,6 +96,7 @@ def test_an_ascent_without_exchanges_is_left_behind(near_duplicates, priced_obje
         gained = found.priced_evidence - there.priced_evidence
         assert gained >= -1e-9
         improved += gained > 0.1
+        assert certificate(there) == pytest.approx(max(exchange_of(there).best_gain, 0.0), abs=1e-5)
         assert found.priced_evidence == pytest.approx(priced_objective(problem, found.alpha, found.noise), rel=1e-9)
     assert improved >= 2
 

@@ -194,7 +194,7 @@ class State:
     def _move_column(self, j: int, alpha: float) -> str:
         was = self.alpha[j]
         if np.isinf(was) and j not in self.working:
-            self._watch(j)
+            self._update_factors(j)
         s, q = (each[j : j + 1] for each in self.factors())
         for at, sign in ((np.array([alpha]), 1), (np.array([was]), -1)):
             if np.isfinite(at[0]):
@@ -213,12 +213,11 @@ class State:
         self._measure()
         return action
 
-    def _watch(self, j: int) -> None:
-        """Take a candidate into the working set; its S and Q are those of the last survey and must be computed anew."""
+    def _update_factors(self, j: int) -> None:
+        """S and Q of a candidate outside the working set, which were those of the last survey."""
         beta, P = 1 / self.noise, self.gram[j]
         self.S[j] = beta * self.problem.column_energy[j] - beta**2 * float(P @ self.Sigma @ P)
         self.Q[j] = beta * (self.problem.projection[j] - float(P @ self.mean))
-        self.working = np.append(self.working, j)
 
     def _add(self, j: int, alpha: float) -> None:
         beta, M, working = 1 / self.noise, len(self.active), self.working

@@ -134,7 +134,7 @@ public:
     const char *move(std::int64_t j, double to) {
         const double was = alpha[j], a = problem.a, b = problem.b[j];
         if (std::isinf(was)) {
-            watch(j);
+            update_factors(j);
             objective += rules::gain(to, S[j], Q[j], strength()) + rules::log_hyper_prior(to, a, b);
             add(j, to);
             return "add";
@@ -233,11 +233,9 @@ private:
         return {cost - std::min(present, worth), OUT, j};
     }
 
-    // Take a candidate into the working set; its S and Q are those of the last survey and must be computed anew.
-    void watch(std::int64_t j) {
+    // S and Q of a candidate outside the working set, which were those of the last survey.
+    void update_factors(std::int64_t j) {
         if (std::find(working.begin(), working.end(), j) != working.end()) return;
-        working.push_back(j);
-        gather_working();
         double square = 0.0, explained = 0.0;
         for (size_t k = 0; k < active.size(); ++k) {
             explained += gram[k][j] * mean[k];
