@@ -7,6 +7,7 @@ from sparsebayes.engine.least_squares import LeastSquares
 class NotPositiveDefinite(Exception): ...
 
 class State:
+    problem: LeastSquares
     active: list[int]
     noise: float
     evidence: float

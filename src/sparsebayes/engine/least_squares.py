@@ -116,7 +116,7 @@ class LeastSquares:
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""
-        return total(self.price, active)
+        return total(self.price, self.prior.units(active))
 
     def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
         """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""

@@ -56,11 +56,14 @@ def newton_step(
 
 
 def _uphill(curvature: FloatArray, slope: FloatArray) -> FloatArray:
-    """(curvature + damping)⁻¹ slope with the least damping that makes it a step upwards; none if no damping does."""
+    """(curvature + damping)⁻¹ slope with the least damping that makes it a step upwards.
+
+    Where no damping does, each precision takes a step of its own, by the absolute value of its curvature.
+    """
     for damping in DAMPING:
         damped = curvature.copy()
         damped.flat[:: len(slope) + 1] += damping
         _, step, info = lapack.dposv(damped, slope, lower=1)
         if info == 0:
             return np.asarray(step)
-    return np.zeros_like(slope)
+    return np.asarray(slope / np.maximum(np.abs(curvature.diagonal()), DAMPING[-1]))

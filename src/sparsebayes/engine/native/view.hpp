@@ -67,7 +67,8 @@ struct Limits {
     Vector damping;
 };
 
-// (curvature + damping)⁻¹ slope with the least damping that makes it a step upwards; zero if no damping does.
+// (curvature + damping)⁻¹ slope with the least damping that makes it a step upwards; where none does, each precision
+// takes a step of its own, by the absolute value of its curvature.
 inline Vector uphill(const Square &curvature, const Vector &slope, const Vector &ladder) {
     const int k = static_cast<int>(curvature.size), one = 1;
     for (const double damping : ladder) {
@@ -81,7 +82,9 @@ inline Vector uphill(const Square &curvature, const Vector &slope, const Vector 
         blas::potrs("L", &k, &one, lower.at.data(), &k, step.data(), &k, &info);
         return step;
     }
-    return Vector(slope.size());
+    Vector step = slope;
+    for (size_t j = 0; j < step.size(); ++j) step[j] /= std::max(std::abs(curvature(j, j)), ladder.back());
+    return step;
 }
 
 // The step of log α, and the nats that it promises; own_slope and own_curvature are the prior's terms.
