@@ -167,6 +167,34 @@ class State:
         best = int(np.argmax(brings)) if len(brings) else -1
         return (best, float(brings[best]), float(moves.alpha[best])) if best >= 0 else (-1, 0.0, np.inf)
 
+    def advance(
+        self,
+        n: int,
+        tol: float,
+        additions: int,
+        min_novelty: float,
+        prices: list[Marginal],
+        noise_floor: float,
+    ) -> list[tuple[float, float, int, float, str]]:
+        """Up to n best moves in a row, and what to report of each: the fields of `Info`.
+
+        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `prices`
+        are those of models with n units less, … the present number, … n more. With a positive `noise_floor` σ² follows
+        every move (`rescale`).
+        """
+        made: list[tuple[float, float, int, float, str]] = []
+        first = self.n_units - n
+        while len(made) < n:
+            j, gain, alpha = self.best(additions > 0, min_novelty, prices[self.n_units - first])
+            if gain <= max(tol, self.outside_gain):
+                break
+            before, action = self.objective, self.move(j, alpha)
+            additions -= action == "add"
+            if noise_floor > 0:
+                self.rescale(noise_floor)
+            made.append((before, gain, self.n_active, self.jitter, action))
+        return made
+
     def set_scales(self, alpha: FloatArray, noise: float) -> None:
         """All precisions of the model, and the noise; everything that depends on them from scratch."""
         self.alpha[self.active], self.noise = alpha, noise
