@@ -37,6 +37,7 @@ class State:
         a: float,
         b: FloatArray,
         rate: float,
+        min_alpha: float,
         positive: bool,
         nats: FloatArray,
         copy: float,
