@@ -7,6 +7,7 @@ section 4; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -394,6 +395,11 @@ class Snapshot:
     def priced_evidence(self) -> float:
         """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
         return self.evidence - self.problem.total_price(self.active)
+
+    @cached_property
+    def best_moves(self) -> Moves:
+        """The best change of every unit, given all others."""
+        return self.moves()
 
     def moves(self) -> Moves:
         """The best change of every unit, given all others."""
