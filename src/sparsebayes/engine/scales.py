@@ -35,8 +35,10 @@ def newton_step(
         return np.zeros(0), 0.0
     own_slope, own_curvature = prior.newton_terms(alpha)
     if compiled.COMPILED:
-        limits = {"longest": LONGEST, "damping": list(DAMPING), "min_gamma": MIN_GAMMA}
-        return compiled.native.newton_step(alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature, **limits)
+        own = np.broadcast_to(own_slope, alpha.shape), np.broadcast_to(own_curvature, alpha.shape)
+        return compiled.native.newton_step(
+            alpha, mean, np.asfortranarray(Sigma), n, *own, longest=LONGEST, min_gamma=MIN_GAMMA, damping=list(DAMPING)
+        )
     var = np.diag(Sigma)
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2
