@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-
 from scipy import integrate, stats
 
 from sparsebayes.core.likelihoods import Bernoulli, Poisson, StudentT

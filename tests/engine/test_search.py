@@ -484,7 +484,7 @@ def test_scale_of_columns_does_not_matter(inference, mixtures):
 @both_inferences
 @pytest.mark.parametrize("free", [True, False], ids=["flat intercept", "no intercept"])
 def test_separable_classes(inference, free, mixtures):
-    X, t = mixtures(80, 0, spread=0.02)
+    X, t = mixtures(80, 1, spread=0.02)
     problem = problem_of(kernel(X, X), t, level=free)
     result = glm.find(by(problem, inference), EXACTLY)
     assert np.isfinite(result.posterior.mean).all()

@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from sparsebayes import ARDRegressor
-from sparsebayes.engine.ard import SOLVERS
+from sparsebayes.engine.regression import SOLVERS
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sparsebayes import RVMClassifier, SparseLogisticRegression
 from sparsebayes.core.kernels import rbf
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import rvc
+from sparsebayes.engine import search
 from sparsebayes.engine.width import choice_price
 
 SOLVERS = ("sequential", "fixed-point")
@@ -199,11 +199,11 @@ def test_class_weight_is_sample_weight(moons):
     assert_allclose(by_class.predict_proba(X), by_row.predict_proba(X), rtol=1e-9)
 
 
-@pytest.mark.parametrize("narrow", [rvc.NARROW, 0], ids=["from a crowd", "from nothing"])
+@pytest.mark.parametrize("all_columns", [search.ALL_COLUMNS, 0], ids=["from many", "from nothing"])
 @pytest.mark.parametrize("n", [100, 250])
-def test_order_of_rows_and_units_and_kind_of_numbers(n, narrow, monkeypatch):
-    """Most candidates promise nothing most of the time; which of those come into the pool must not matter."""
-    monkeypatch.setattr(rvc, "NARROW", narrow)
+def test_order_of_rows_and_units_and_kind_of_numbers(n, all_columns, monkeypatch):
+    """Most candidates promise nothing most of the time; which of those come into the working set must not matter."""
+    monkeypatch.setattr(search, "ALL_COLUMNS", all_columns)
     for seed in range(3):
         X, y = make_moons(n, noise=0.25, random_state=seed)
         order = np.random.default_rng(seed).permutation(n)

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from sparsebayes import ARDRegressor, RVMRegressor
 from sparsebayes.core.kernels import rbf
-from sparsebayes.estimators import _kernel
-from sparsebayes.engine.candidates import ALL_NEAR
+from sparsebayes.engine.state import ALL_COLUMNS
 from sparsebayes.engine.width import choice_price
+from sparsebayes.estimators import _kernel
 
 SOLVERS = ("sequential", "fixed-point", "em")
 INTERCEPTS = ({}, {"intercept_prior": "ard"}, {"fit_intercept": False})
@@ -482,7 +482,7 @@ def test_order_of_rows_where_few_candidates_are_kept_current():
     """With many columns most bring nothing most of the time; which of those are looked at must not matter."""
     X, y = friedman(600, 5, seed=0)
     order = np.random.default_rng(0).permutation(600)
-    assert len(y) > ALL_NEAR
+    assert len(y) > ALL_COLUMNS
     base, moved = RVMRegressor().fit(X, y), RVMRegressor().fit(X[order], y[order])
     assert_array_equal(np.sort(order[moved.relevance_indices_]), np.sort(base.relevance_indices_))
     assert_allclose(moved.predict(X), base.predict(X), atol=1e-6 * y.std())
