@@ -134,7 +134,7 @@ def test_mode_is_that_of_a_bounded_optimiser(prior, level, rng):
     slope, held = slope_of(problem, alpha, ours), ours[:12] == 0.0
     assert held.any() == prior.exact  # some weight does want to be negative
     assert (slope[:12][held] <= 0).all()
-    assert_allclose(slope[np.append(~held, np.full(level, True))], 0, atol=1e-5)
+    assert_allclose(slope[np.append(~held, np.full(int(level), True))], 0, atol=1e-5)
 
 
 def test_mode_does_not_depend_on_the_start(prior, rng):
