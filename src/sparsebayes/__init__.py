@@ -4,8 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sparsebayes.app.onnx_export import to_onnx
-    from sparsebayes.app.saving import ModelFileError, load, save
     from sparsebayes.estimators.ard import ARDRegressor
     from sparsebayes.estimators.bls import BLSRegressor
     from sparsebayes.estimators.drvm import DRVMRegressor
@@ -16,6 +14,8 @@ if TYPE_CHECKING:
     from sparsebayes.estimators.rvm import RVMRegressor
     from sparsebayes.estimators.stability import StabilitySelector, selection_frequency
     from sparsebayes.estimators.vb import VBLogisticRegression
+    from sparsebayes.io.model_file import ModelFileError, load, save
+    from sparsebayes.io.onnx.export import to_onnx
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,7 +41,7 @@ _ON_DEMAND = {
     "ARDRegressor": "sparsebayes.estimators.ard",
     "BLSRegressor": "sparsebayes.estimators.bls",
     "DRVMRegressor": "sparsebayes.estimators.drvm",
-    "ModelFileError": "sparsebayes.app.saving",
+    "ModelFileError": "sparsebayes.io.model_file",
     "PCVMClassifier": "sparsebayes.estimators.pcvm",
     "PFCVMClassifier": "sparsebayes.estimators.pfcvm",
     "RVMClassifier": "sparsebayes.estimators.rvc",
@@ -49,10 +49,10 @@ _ON_DEMAND = {
     "SparseLogisticRegression": "sparsebayes.estimators.logistic",
     "StabilitySelector": "sparsebayes.estimators.stability",
     "VBLogisticRegression": "sparsebayes.estimators.vb",
-    "load": "sparsebayes.app.saving",
-    "save": "sparsebayes.app.saving",
+    "load": "sparsebayes.io.model_file",
+    "save": "sparsebayes.io.model_file",
     "selection_frequency": "sparsebayes.estimators.stability",
-    "to_onnx": "sparsebayes.app.onnx_export",
+    "to_onnx": "sparsebayes.io.onnx.export",
 }
 """Where each name lives. Its module is imported when it is first asked for, so that the command line is quick."""
 

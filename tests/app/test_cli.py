@@ -19,7 +19,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import sparsebayes
-from sparsebayes.app import guard
+from sparsebayes.app import exit_codes
 from sparsebayes.app.cli import app
 from sparsebayes.app.columns import Recipe
 
@@ -81,6 +81,14 @@ def test_fit_writes_a_model_and_a_report_and_only_json_on_standard_output(fitted
     assert TARGET in (folder / "report.html").read_text(encoding="utf-8")
 
 
+def test_json_and_report_agree_on_the_coverage_of_intervals(tmp_path):
+    """Of 100 rows some lie between the normal and Student's quantile."""
+    result = here("fit", "sinc", "-m", "rvm", "--cv", 3, "--report", tmp_path / "report.html", "--json")
+    found = json.loads(result.stdout)["coverage"]["found"]
+    shown = re.search(r"<strong>(\d+)\s%</strong> of [\w-]+ rows lie in", (tmp_path / "report.html").read_text("utf-8"))
+    assert float(shown[1]) == pytest.approx(100 * found)  # a whole number of percent: there are 100 rows
+
+
 def test_predict_gives_what_the_model_gives(fitted):
     folder, _ = fitted
     new = patients(30, seed=1)
@@ -116,7 +124,7 @@ def test_inspect_shows_what_was_kept(fitted):
     folder, result = fitted
     shown = command("inspect", folder / "model.skops")
     assert shown.returncode == 0
-    for text in ("ARDRegressor", f"{COLOUR}=red", "Kept 2 of 5 features", "converged", "patients.csv"):
+    for text in ("ARDRegressor", f"{COLOUR}=red", "It keeps 2 of 5 features.", "converged", "patients.csv"):
         assert text in shown.stdout
     said = json.loads(here("inspect", folder / "model.skops", "--json").stdout)
     assert said["kept"] == json.loads(result.stdout)["kept"]
@@ -267,20 +275,20 @@ def folder(tmp_path):
         (["fit", "diabets"], 3, "did you mean 'diabetes'"),
         (["fit", "{folder}", "-t", "y"], 3, "is a folder"),
         (["fit", "{folder}/empty.csv", "-t", "y"], 3, "is empty"),
-        (["fit", "{folder}/hole.csv"], 3, "say which column to predict with --target"),
-        (["fit", "{folder}/hole.csv", "-t", "z"], 3, "--target 'z' is no column"),
-        (["fit", "{folder}/hole.csv", "-t", "y"], 3, "column 'x' misses a value in row 2"),
+        (["fit", "{folder}/hole.csv"], 3, "choose the column to predict with --target"),
+        (["fit", "{folder}/hole.csv", "-t", "z"], 3, "--target 'z' is not a column"),
+        (["fit", "{folder}/hole.csv", "-t", "y"], 3, "column 'x' has a missing value in row 2"),
         (["fit", "sinc", "--group", "subject"], 3, "--group 'subject' matches no column"),
-        (["fit", "sinc", "--model", "slr"], 2, "--model slr does no regression"),
+        (["fit", "sinc", "--model", "slr"], 2, "model slr is for classification, but the target is numeric"),
         (["fit", "sinc", "--model", "forest"], 2, "choose auto, ard"),
         (["fit", "sinc", "--task", "guess"], 2, "choose auto, regression, classification"),
         (["fit", "sinc", "--set", "tol=0", "--model", "ard"], 2, "The 'tol' parameter"),
-        (["fit", "sinc", "--set", "tol=1"], 2, "say which with --model"),
-        (["fit", "sinc", "-o", "{folder}/nowhere/model.skops"], 2, "there is no folder"),
-        (["fit", "sinc", "-o", "{folder}/empty.csv/model.skops"], 2, "there is no folder"),
-        (["fit", "sinc", "-o", "{folder}"], 2, "is no plain file"),
+        (["fit", "sinc", "--set", "tol=1"], 2, "choose one with --model"),
+        (["fit", "sinc", "-o", "{folder}/nowhere/model.skops"], 2, "does not exist"),
+        (["fit", "sinc", "-o", "{folder}/empty.csv/model.skops"], 2, "does not exist"),
+        (["fit", "sinc", "-o", "{folder}"], 2, "is not a regular file"),
         (["fit", "sinc", "--report", "report.pdf"], 2, "must end in .html"),
-        (["compare", "sinc", "--only", "slr"], 2, "for this task there are ard"),
+        (["compare", "sinc", "--only", "slr"], 2, "is not a model for this task; choose from ard"),
         (["predict", "{folder}/nowhere.skops", "sinc"], 3, "no such file"),
         (["predict", "{folder}/text.skops", "sinc"], 3, "is no model file"),
         (["predict", "{folder}/text.skops", "sinc", "--interval", "90"], 2, "between 0 and 1"),
@@ -327,7 +335,7 @@ def test_standard_output_that_is_full_is_told():
 
 def test_what_libraries_print_is_kept_out_of_the_results():
     """BLAS, for one, complains on standard output."""
-    program = "import os; from sparsebayes.app.guard import results_apart as apart; apart(); print('result'); "
+    program = "import os; from sparsebayes.app.exit_codes import reserve_stdout; reserve_stdout(); print('result'); "
     program += "os.write(1, b'noise')"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, env=ENVIRONMENT)
     assert result.stdout.split() == [b"result"]
@@ -345,17 +353,17 @@ def test_ctrl_c_leaves_no_file(tmp_path):
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert rest.strip() == "sparsebayes: interrupted; no file is half-written"
+    assert rest.strip() == "sparsebayes: interrupted; no incomplete file was left behind"
     assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_that_an_import_turns_into_something_else(monkeypatch, capsys):
-    monkeypatch.setattr(guard, "CTRL_C", threading.Event())
+    monkeypatch.setattr(exit_codes, "CTRL_C", threading.Event())
 
-    @guard.guarded
+    @exit_codes.with_exit_codes
     def broken(pressed):
         if pressed:
-            guard.CTRL_C.set()
+            exit_codes.CTRL_C.set()
         raise ValueError("numpy.dtype size changed")
 
     with pytest.raises(ValueError, match="size changed"):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma, multivariate_normal, norm
+from sparsebayes.core.sites import bernoulli_log_likelihood, bohning, gaussian, jaakkola
 
 from sparsebayes.core.evidence import best_moves, gaussian_fit, log_evidence, log_hyper_prior, noise_gain
 from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.scales import ard_candidate
-from sparsebayes.core.sites import bernoulli_log_likelihood, bohning, gaussian, jaakkola
 
 N = 14
 

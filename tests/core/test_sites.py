@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from scipy.stats import bernoulli, norm
-
 from sparsebayes.core.sites import bernoulli_log_likelihood, bohning, gaussian, jaakkola, laplace
+
 from sparsebayes.core.special import sigmoid
 
 VIEWS = {"laplace": laplace, "jaakkola": jaakkola, "bohning": bohning}

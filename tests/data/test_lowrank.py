@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sparsebayes.engine.ard import solve
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.linearised import Model, Search
 
 from sparsebayes.core.kernels import KERNELS, laplacian, polynomial, rbf, sigmoid
 from sparsebayes.data import lowrank
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank, pivoted_cholesky
-from sparsebayes.engine.ard import solve
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.linearised import Model, Search
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import GaussianProblem, Solution
 

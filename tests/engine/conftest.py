@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sparsebayes.engine.feature_weights import Weigher
 
 from sparsebayes.core.weighted import weighted_kernel
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.drvm import RegressionBlock
-from sparsebayes.engine.feature_weights import Weigher
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import GaussianProblem
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-
 from sparsebayes.engine.alternation import Alternation, State, by_rows, positive
+
 from sparsebayes.engine.loop import Trace
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from sparsebayes.engine.ard import SOLVERS, solve
+
 from sparsebayes.engine.loop import Info
 from sparsebayes.engine.problem import NOISE_FLOOR, Solution
 

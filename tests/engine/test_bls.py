@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sparsebayes.engine.bls import NO_RATE, learn, solve
+from sparsebayes.engine.sequential import Candidates, ascend, empty, search
 
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.bls import NO_RATE, learn, solve
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import GaussianProblem, Solution
-from sparsebayes.engine.sequential import Candidates, ascend, empty, search
 
 RUN = {"tol": 1e-9, "max_iter": 5000}
 RATES = [0.3, 5.0, 40.0]

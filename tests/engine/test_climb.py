@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numpy.linalg import LinAlgError
 from numpy.testing import assert_allclose
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.climb import FARTHEST, Slopes, _mode, climb, gaussian_evidence, laplace_evidence
 
 from sparsebayes.core.weighted import WEIGHTED, weighted_kernel
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.climb import FARTHEST, Slopes, _mode, climb, gaussian_evidence, laplace_evidence
 from sparsebayes.engine.problem import NOISE_FLOOR, GaussianProblem
 
 GOAL = np.array([[1.0, -2.0, 0.5]])

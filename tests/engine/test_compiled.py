@@ -9,15 +9,15 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
+from sparsebayes.engine.joint import PARTS, joint_change
+from sparsebayes.engine.sequential import Ascent, Limits, ascend, certificate, empty, search
 
 import sparsebayes
 from sparsebayes.core.scales import ard_candidate
 from sparsebayes.engine import candidates, compiled, sequential
 from sparsebayes.engine.candidates import Candidates
-from sparsebayes.engine.joint import PARTS, joint_change
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import GaussianProblem, Solution
-from sparsebayes.engine.sequential import Ascent, Limits, ascend, certificate, empty, search
 
 pytestmark = pytest.mark.skipif(compiled.Search is None, reason="the compiled module is not there, or switched off")
 

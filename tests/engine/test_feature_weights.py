@@ -8,9 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
 from scipy.stats import chi2, linregress
-
-from sparsebayes.core.evidence import worth_at
-from sparsebayes.core.scales import ard_candidate
 from sparsebayes.engine.climb import Slopes
 from sparsebayes.engine.feature_weights import (
     FALSE,
@@ -25,6 +22,9 @@ from sparsebayes.engine.feature_weights import (
     weigh,
     weights_alone,
 )
+
+from sparsebayes.core.evidence import worth_at
+from sparsebayes.core.scales import ard_candidate
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.width import Fit, choice_price
 

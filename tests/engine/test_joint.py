@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sparsebayes.engine.joint import LONGEST, joint_change
 
 from sparsebayes.engine import candidates
 from sparsebayes.engine.candidates import Candidates
-from sparsebayes.engine.joint import LONGEST, joint_change
 from sparsebayes.engine.problem import NOISE_FLOOR, Solution
 
 PRIORS = [{}, {"c": 2.0, "rate": 0.2}, {"c": 2.0, "rate": 0.2, "laplace": 3.0}]

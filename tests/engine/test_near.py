@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from sparsebayes.engine.sequential import ascend, certificate, empty
 
 from sparsebayes.engine import candidates, compiled
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.sequential import ascend, certificate, empty
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sparsebayes.engine.sequential import Candidates
 
 from sparsebayes.engine.problem import Solution
-from sparsebayes.engine.sequential import Candidates
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
+from sparsebayes.engine.rvm import KernelProblem, held_out, maximum, solve
 
 from sparsebayes.core.kernels import rbf
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.rvm import KernelProblem, held_out, maximum, solve
 
 SETTINGS = Settings(1e-6, 10_000)
 

@@ -3,10 +3,6 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-
-from sparsebayes.engine import compiled, sequential
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.problem import BEGIN_NOISE, Solution
 from sparsebayes.engine.sequential import (
     Candidates,
     Limits,
@@ -19,6 +15,10 @@ from sparsebayes.engine.sequential import (
     search,
     way_from,
 )
+
+from sparsebayes.engine import compiled, sequential
+from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.problem import BEGIN_NOISE, Solution
 
 HYPER = {"none": {}, "noise": {"c": 2.0, "rate": 0.2}, "all": {"a": 0.4, "b": 0.2, "c": 0.5, "rate": 0.1}}
 """Hyper-priors: on nothing, on the noise, on everything."""

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
+from sparsebayes.engine.linearised import Model
+from sparsebayes.engine.sequential import empty
+from sparsebayes.engine.settling import settler
 
 from sparsebayes.core.kernels import rbf
 from sparsebayes.core.scales import ard_candidate, noise_mackay
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
 from sparsebayes.engine.candidates import Candidates
-from sparsebayes.engine.linearised import Model
 from sparsebayes.engine.problem import GaussianProblem, Solution
-from sparsebayes.engine.sequential import empty
-from sparsebayes.engine.settling import settler
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 RUNS = [

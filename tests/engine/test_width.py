@@ -5,13 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sparsebayes.engine.ard import solve
+from sparsebayes.engine.bernoulli import BernoulliProblem
+from sparsebayes.engine.climb import gaussian_evidence, laplace_evidence
 
 from sparsebayes.core.kernels import KERNELS, SLOPES, rbf, rbf_slope
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import rvc
-from sparsebayes.engine.ard import solve
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.climb import gaussian_evidence, laplace_evidence
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import GaussianProblem, Solution
 from sparsebayes.engine.width import Fit, choice_price, climb_width, distance_bounds, maximise_width

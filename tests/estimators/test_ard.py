@@ -2,14 +2,16 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, t
 from sklearn.base import clone
+from sparsebayes.engine.ard import SOLVERS
 
 from sparsebayes import ARDRegressor
 from sparsebayes.engine.regression import SOLVERS
@@ -170,6 +172,18 @@ def test_intervals_cover_fresh_observations_as_often_as_they_say(make_data, cove
         ends = ARDRegressor().fit(X[:10], y[:10]).predict_interval(X[10:], coverage=coverage)
         inside.append(((ends[:, 0] < y[10:]) & (y[10:] < ends[:, 1])).mean())
     assert_allclose(np.mean(inside), coverage, atol=4 * np.std(inside) / np.sqrt(200))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_degrees_of_freedom_are_those_that_the_weights_leave(outputs, fit_intercept):
+    """By the relevances γ and the intercept, and by the quantile of the intervals."""
+    X, Y = outputs[0], outputs[1][:, :2]  # the third output is constant, and has no noise to learn
+    model = ARDRegressor(fit_intercept=fit_intercept).fit(X, Y)
+    freedom = model.degrees_of_freedom_
+    assert_allclose(freedom, len(X) - model.relevance_.sum(axis=1) - fit_intercept)
+    half = np.diff(model.predict_interval(X, 0.9))[..., 0] / 2
+    assert_allclose(half, t.ppf(0.95, freedom) * model.predict(X, return_std=True)[1])
+    assert ARDRegressor(fit_intercept=fit_intercept).fit(X, Y[:, 0]).degrees_of_freedom_ == freedom[0]
 
 
 # --- weights of rows ---
@@ -523,3 +537,12 @@ def test_auto_chooses_as_documented(make_data, shape, min_gain, chosen):
     paths = {solver: model.set_params(solver=solver).fit(X, y).evidence_path_ for solver in names}
     auto = paths.pop("auto")
     assert [solver for solver, path in paths.items() if np.array_equal(path, auto)] == [chosen]
+
+
+@pytest.mark.parametrize("columns", [[-1, 1], [0, 10**6], [0, 0]])
+def test_warm_start_refuses_columns_that_are_not_there(columns, data):
+    """A model may come from a file; the compiled search would write beyond its arrays."""
+    model = ARDRegressor(warm_start=True).fit(*data)
+    model._fits = [replace(model._fits[0], columns=np.array(columns), precision=np.ones(2))]
+    with pytest.raises(ValueError, match="warm_start=False"):
+        model.fit(*data)

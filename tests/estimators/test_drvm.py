@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
+from sparsebayes.engine.feature_weights import STARTS
 
 from sparsebayes import BLSRegressor, DRVMRegressor, RVMRegressor
 from sparsebayes.estimators._feature_weights import Inputs, _starts
-from sparsebayes.engine.feature_weights import STARTS
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""

@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_ndtr
 from scipy.stats import linregress
 from sklearn.base import clone
+from sparsebayes.engine.feature_weights import feature_price
 
 from sparsebayes import PCVMClassifier, PFCVMClassifier
 from sparsebayes.core.evidence import worth_at
 from sparsebayes.estimators.pfcvm import FEW_ROWS_ALPHA
-from sparsebayes.engine.feature_weights import feature_price
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""

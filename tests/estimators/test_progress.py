@@ -13,9 +13,9 @@ import pytest
 from joblib import Parallel, delayed
 
 from sparsebayes import ARDRegressor, DRVMRegressor, RVMClassifier, RVMRegressor, StabilitySelector
+from sparsebayes.engine.loop import Info
 from sparsebayes.estimators import _base, _progress
 from sparsebayes.estimators._progress import SCREEN, Bar, Line, Steps, looked_at, shown
-from sparsebayes.engine.loop import Info
 
 needs_rich = pytest.mark.skipif(not _progress.can_draw(), reason="rich draws in terminals")
 STEP = Info(-12.5, 3e-3, 7, action="add")

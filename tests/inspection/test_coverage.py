@@ -21,7 +21,7 @@ def test_shares_of_intervals_are_counted(make_data):
         ]
         assert share == np.mean(inside)
     assert_array_equal(shown.count, [100, 100])
-    assert f"Of 100 rows the 90 % intervals hold {100 * shown.observed[1]:.3g} %" in shown.text()
+    assert f"The 90 % intervals contain {100 * shown.observed[1]:.3g} % of 100 rows" in shown.text()
     scaled = make_pipeline(StandardScaler(), ARDRegressor()).fit(X[:100], y[:100])
     assert_allclose(
         CoverageDisplay.from_estimator(scaled, X[100:], y[100:], levels=(0.5, 0.9)).observed, shown.observed

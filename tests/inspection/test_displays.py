@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 import sparsebayes.inspection as inspection
 from sparsebayes import ARDRegressor, StabilitySelector
 from sparsebayes.estimators import ESTIMATORS
-from sparsebayes.inspection._style import LONGEST_NAME, listed, percent, shortened
+from sparsebayes.inspection.style import LONGEST_NAME, listed, percent, shortened
 
 
 def displays(model, X, y):

@@ -81,8 +81,8 @@ def test_without_observations(data):
 
 def test_complaints_name_the_fault(data, make_data):
     X = data[0]
-    with pytest.raises(TypeError, match="ARDRegressor is no classifier"):
+    with pytest.raises(TypeError, match="ARDRegressor is not a classifier"):
         DecisionRegionsDisplay.from_estimator(ARDRegressor().fit(X, X[:, 0] + np.sin(np.arange(120))), X)
     wide, target = make_data()
-    with pytest.raises(ValueError, match="over two inputs"):
+    with pytest.raises(ValueError, match="needs two inputs"):
         DecisionRegionsDisplay.from_estimator(SparseLogisticRegression().fit(wide, target > 0), wide)

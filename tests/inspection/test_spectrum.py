@@ -71,5 +71,5 @@ def test_complaints_name_the_fault(spectra):
     X, y = spectra
     with pytest.raises(ValueError, match="wavelengths has shape"):
         RelevanceSpectrumDisplay.from_estimator(ARDRegressor().fit(X, y), X, wavelengths=[1, 2])
-    with pytest.raises(TypeError, match="keeps vectors"):
+    with pytest.raises(TypeError, match="keeps rows"):
         RelevanceSpectrumDisplay.from_estimator(RVMRegressor().fit(X, y), X)

@@ -1,1 +1,1 @@
-"""What a person sees who does not write Python."""
+"""The command line and the HTML report."""

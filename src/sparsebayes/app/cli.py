@@ -1,4 +1,4 @@
-"""The `sparsebayes` command. What is heavy is imported by the subcommand that needs it, so that help comes at once."""
+"""The `sparsebayes` command. Heavy packages are imported in the commands that need them, so that help is fast."""
 
 import sys
 from typing import Annotated, Any
@@ -7,7 +7,14 @@ import typer
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.guard import check_writable, guarded, heed_ctrl_c, interrupted, results_apart
+from sparsebayes.app.exit_codes import (
+    check_writable,
+    report_interrupt,
+    report_misuse,
+    reserve_stdout,
+    watch_ctrl_c,
+    with_exit_codes,
+)
 from sparsebayes.app.options import (
     Cv,
     Data,
@@ -24,9 +31,10 @@ from sparsebayes.app.options import (
     Task,
     Verbose,
 )
+from sparsebayes.io.printable import printable
 
 NOT_CONVERGED = 4
-"""Exit code of a fit that was cut short; its result is written all the same."""
+"""Exit code of a fit that did not converge; its result is written."""
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -49,7 +57,7 @@ def sparsebayes(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Sparse Bayesian learning: from a table to a verdict.
+    """Sparse Bayesian learning: fit, test and explain models of a table.
 
     \b
     sparsebayes fit diabetes --report report.html        a built-in data set
@@ -57,20 +65,20 @@ def sparsebayes(
     sparsebayes predict model.skops new.csv --interval 0.9 -o out.parquet
     sparsebayes compare patients.csv --target outcome
 
-    Results go to standard output, everything else to standard error. Exit codes: 0 fine, 2 usage, 3 data, 4 not
-    converged (a result is still written), 130 interrupted, 1 anything else.
+    Results go to standard output, everything else to standard error. Exit codes: 0 success, 2 wrong usage, 3 wrong
+    data, 4 not converged (a result is still written), 130 interrupted, 1 other errors.
     """
 
 
 def _choice(value: str, option: str, choices: tuple[str, ...]) -> None:
     if value and value not in choices:
-        raise UsageError(f"{option} {value} is not known: choose {', '.join(choices)}")
+        raise UsageError(f"unknown {option} {value}: choose {', '.join(choices)}")
 
 
 def _problem(request: Any) -> Any:
-    """The data, read and encoded; what there is to know about them is told."""
+    """Read and encode the data, and print notes about them."""
     from sparsebayes.app.console import tell
-    from sparsebayes.app.preparation import prepared
+    from sparsebayes.app.load_data import prepared
     from sparsebayes.app.targets import TASKS
 
     _choice(request.task, "--task", TASKS)
@@ -85,7 +93,7 @@ def _problem(request: Any) -> Any:
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def fit(
     data: Data,
     target: TargetName = "",
@@ -100,13 +108,15 @@ def fit(
     sample: Sample = 0,
     cv: Cv = 5,
     setting: Setting = None,
-    output: Annotated[str | None, typer.Option("-o", "--output", help="Write the fitted model (model.skops).")] = None,
-    report: Annotated[str | None, typer.Option(help="Write a report: one HTML file that needs no network.")] = None,
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", help="Write the fitted model to a file (model.skops).")
+    ] = None,
+    report: Annotated[str | None, typer.Option(help="Write a report as one HTML file.")] = None,
     as_json: Json = False,
     seed: Seed = 0,
     verbose: Verbose = False,
 ) -> None:
-    """Fit a model: how good, how sure, what matters.
+    """Fit a model, test it on held-out rows, and show what it keeps.
 
     \b
     sparsebayes fit diabetes --report report.html
@@ -118,75 +128,89 @@ def fit(
 
     \b
     Models for numbers:  ard   linear, few features        rvm   kernel, few rows
-                         drvm  kernel, few rows and features   bls   kernel, for much noise
+                         drvm  kernel, few rows and features   bls   kernel, noisy data
     Models for classes:  slr   linear, few features        rvm, pcvm   kernel, few rows
                          vb    linear, all features        pfcvm       kernel, few rows and features
 
-    `auto` begins with the linear model and takes the relevance vector machine where that predicts held-out rows clearly
-    better. Text and yes/no columns become columns of zeros and ones (colour=red).
+    `auto` takes the linear model, or the relevance vector machine if it predicts held-out rows clearly better. Text and
+    yes/no columns become columns of zeros and ones (colour=red).
     """
     check_writable(output, "-o")
     check_writable(report, "--report", (".html", ".htm"))
-    from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.console import progress
+    from sparsebayes.app.load_data import Request
     from sparsebayes.app.models import OURS, settings
-    from sparsebayes.app.preparation import Request
-    from sparsebayes.app.results import study_json
-    from sparsebayes.app.studying import Settings, studied
-    from sparsebayes.app.verdict import print_study
+    from sparsebayes.app.run_study import Settings, studied
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
     with progress(verbose, live=not as_json) as tick:
         study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
-    for message in study.warnings:
-        tell(f"warning: {message}")
-    if output is not None:
-        from sparsebayes.app.modelfile import save_study
-
-        save_study(study, problem.recipe, output)
-        tell(f"model written to {output}")
-    if report is not None:
-        from sparsebayes.app.report import write
-
-        write(study, report)
-        tell(f"report written to {report}")
-    if as_json:
-        print_json(study_json(study))
-    else:
-        print_study(out(), study)
+    _give_out(study, problem.recipe, output, report, as_json)
     if not study.pipeline[-1].converged_:
         raise typer.Exit(NOT_CONVERGED)
 
 
+def _give_out(study: Any, recipe: Any, output: str | None, report: str | None, as_json: bool) -> None:
+    """Write the files of a study and print its facts, which are computed once for all outputs."""
+    from sparsebayes.app.console import out, print_json, tell
+    from sparsebayes.app.facts import facts_of
+    from sparsebayes.app.json_output import study_json
+    from sparsebayes.app.terminal import print_study
+
+    for message in study.warnings:
+        tell(f"warning: {message}")
+    facts = facts_of(study)
+    if output is not None:
+        from sparsebayes.app.modelfile import save_study
+
+        save_study(study, recipe, output)
+        tell(f"model written to {output}")
+    if report is not None:
+        from sparsebayes.app.report.page import write
+
+        write(facts, report)
+        tell(f"report written to {report}")
+    if as_json:
+        print_json(study_json(facts))
+    else:
+        print_study(out(), facts)
+
+
 @app.command()
-@guarded
+@with_exit_codes
 def predict(
     model: ModelPath,
     data: Data,
     interval: Annotated[
-        float | None, typer.Option(help="Also the ends of an interval that holds a new observation this often: 0.9.")
+        float | None, typer.Option(help="Also write prediction intervals with this coverage, such as 0.9.")
     ] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Columns of DATA to copy: a name or a glob.")] = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="Columns of DATA to copy to the output: a name or a glob.")
+    ] = None,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", help="A .csv, .tsv, .parquet or .feather file; else CSV to stdout.")
+        str | None,
+        typer.Option(
+            "-o", "--output", help="A .csv, .tsv, .parquet or .feather file; default: CSV on standard output."
+        ),
     ] = None,
     verbose: Verbose = False,
 ) -> None:
-    """Predict the rows of a table with a fitted model.
+    """Predict the rows of a table.
 
     \b
     sparsebayes predict model.skops new.csv
     sparsebayes predict model.skops new.csv --interval 0.9 --keep id -o out.parquet
 
-    Columns are found by their names, in any order; others are ignored. Numbers come with `prediction` and `std` (and
-    `lower`, `upper`), classes with `prediction` and a `probability=…` for each.
+    Columns are found by name, in any order; further columns are ignored. For numbers the output has `prediction` and
+    `std` (and `lower`, `upper`), for classes `prediction` and a `probability=…` of each class.
     """
     if interval is not None and not 0 < interval < 1:
-        raise UsageError(f"--interval {interval:g} must lie between 0 and 1, both excluded")
+        raise UsageError(f"--interval {interval:g} must be between 0 and 1")
     from sparsebayes.app.console import progress, tell
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.predicting import WRITERS, predictions, write_table
+    from sparsebayes.app.predicting import WRITERS, predictions, print_table, write_table
     from sparsebayes.app.tables import open_table
 
     check_writable(output, "-o", tuple(WRITERS))
@@ -195,18 +219,18 @@ def predict(
     with progress(verbose, live=True) as tick:
         found = predictions(stored, table, interval, keep or (), tick)
     if output is None:
-        sys.stdout.write(found.write_csv())
+        print_table(found)
         return
     write_table(found, output)
     tell(f"{len(found):,} predictions written to {output}")
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def compare(
     data: Data,
     target: TargetName = "",
-    only: Annotated[list[str] | None, typer.Option(help="Compare these models only, by name; may be repeated.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Compare only this model. May be repeated.")] = None,
     task: Task = "auto",
     features: Features = None,
     exclude: Exclude = None,
@@ -219,60 +243,59 @@ def compare(
     seed: Seed = 0,
     verbose: Verbose = False,
 ) -> None:
-    """Rank all suitable models and plain baselines.
+    """Rank all suitable models and baselines by cross-validation.
 
-    All are cross-validated on the same folds.
+    All models use the same folds.
 
     \b
     sparsebayes compare diabetes
     sparsebayes compare patients.csv --target outcome --group subject --cv 10
     sparsebayes compare friedman1 --only ard --only drvm --only gp -o table.csv
 
-    The best is on top. The differences from it are paired over the folds, and their uncertainty allows for the rows
-    that the training parts share: where it is as large as the difference, the two models are not told apart. The log
-    score is the mean negative log probability (density) of the truth: smaller is better.
+    The best model comes first. Differences from it are paired over the folds; their standard errors account for the
+    overlap of the training sets. A difference that is not larger than its standard error is not significant. The log
+    score is the mean negative log probability (density) of the true values: smaller is better.
     """
     from sparsebayes.app.console import out, print_json, progress, tell
+    from sparsebayes.app.json_output import ranking_json
+    from sparsebayes.app.load_data import Request
     from sparsebayes.app.predicting import WRITERS, write_table
-    from sparsebayes.app.preparation import Request
-    from sparsebayes.app.results import plain
-    from sparsebayes.app.studying import Settings, compared
-    from sparsebayes.app.verdict import print_scores
+    from sparsebayes.app.run_study import Settings, compared
+    from sparsebayes.app.terminal import print_scores
 
     check_writable(output, "-o", tuple(WRITERS))
     problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
     with progress(verbose, live=not as_json) as tick:
-        comparison = compared(problem, only or (), Settings(impute, tick=tick))
-    for note in comparison.left_out:
+        ranking = compared(problem, only or (), Settings(impute, tick=tick))
+    for note in ranking.left_out:
         tell(note)
-    lines = [vars(line) for line in comparison.scores]
     if output is not None:
         import polars as pl
 
-        write_table(pl.DataFrame(lines), output)
+        write_table(pl.DataFrame([vars(score) for score in ranking.scores]), output)
         tell(f"table written to {output}")
     if as_json:
-        about = {"version": __version__, "source": problem.source, "target": problem.target_name}
-        about |= {"task": problem.target.task, "n_rows": len(problem.y), "seed": seed}
-        print_json(plain({**about, "scores": lines, "left_out": comparison.left_out}))
+        print_json(ranking_json(ranking, problem))
     else:
-        print_scores(out(), comparison.scores, problem.target.task)
+        print_scores(out(), ranking.scores, problem.target.task)
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def inspect(model: ModelPath, as_json: Json = False) -> None:
-    """Show what a model has kept, and how it ended.
+    """Show what a fitted model keeps, and how its search ended.
 
     \b
     sparsebayes inspect model.skops
     sparsebayes inspect model.skops --json
     """
     from sparsebayes.app.console import out, print_json
-    from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.verdict import print_stored, stored_json
+    from sparsebayes.app.json_output import stored_json
+    from sparsebayes.app.modelfile import check_shown, open_model
+    from sparsebayes.app.terminal import print_stored
 
     stored = open_model(model)
+    check_shown(stored, model)
     if as_json:
         print_json(stored_json(stored))
     else:
@@ -280,7 +303,7 @@ def inspect(model: ModelPath, as_json: Json = False) -> None:
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def export(
     model: ModelPath,
     output: Annotated[str, typer.Argument(metavar="FILE", help="The file to write: model.onnx.")],
@@ -290,9 +313,9 @@ def export(
     \b
     sparsebayes export model.skops model.onnx
 
-    Programs in other languages run it without Python. The graph takes one matrix "X" of doubles, whose columns are
-    listed on standard output; categories are columns of zeros and ones (colour=red). It gives "mean" and "std", or
-    "label" and "probabilities".
+    Programs in other languages can run the file without Python. The input "X" is a matrix of doubles whose columns are
+    listed on standard output; categories are columns of zeros and ones (colour=red). The outputs are "mean" and "std",
+    or "label" and "probabilities".
     """
     check_writable(output, "FILE", (".onnx",))
     from sparsebayes.app.console import tell
@@ -300,19 +323,19 @@ def export(
 
     stored = open_model(model)
     try:
-        from sparsebayes.app.onnx_export import to_onnx
+        from sparsebayes.io.onnx.export import to_onnx
 
         to_onnx(stored.pipeline, output)
     except ImportError as error:
         raise UsageError(f"{error}: pip install 'sparsebayes[onnx]'") from error
     except ValueError as error:
         raise DataError(str(error)) from error
-    tell(f"model written to {output}; the columns of X are, in this order:")
-    print("\n".join(stored.recipe.features))
+    tell(f"model written to {output}; the columns of X, in this order, are:")
+    print("\n".join(map(printable, stored.recipe.features)))
 
 
 @app.command()
-@guarded
+@with_exit_codes
 def datasets(as_json: Json = False) -> None:
     """List the built-in data sets.
 
@@ -320,11 +343,11 @@ def datasets(as_json: Json = False) -> None:
     sparsebayes datasets
     sparsebayes fit friedman1 --model drvm
 
-    Their names can be used as DATA.
+    Their names can be given as DATA.
     """
     from sparsebayes.app.console import out, print_json
     from sparsebayes.app.datasets import DATASETS
-    from sparsebayes.app.verdict import print_datasets
+    from sparsebayes.app.terminal import print_datasets
 
     if as_json:
         keys = ("target", "task", "n_rows", "n_features", "about")
@@ -334,10 +357,18 @@ def datasets(as_json: Json = False) -> None:
 
 
 def run() -> None:
-    """What the installed command calls."""
-    results_apart()
-    heed_ctrl_c()
+    """Entry point of the installed command."""
+    from sparsebayes.app.console import escape_warnings
+
+    reserve_stdout()
+    escape_warnings()
+    watch_ctrl_c()
     try:
-        app(prog_name="sparsebayes")
+        code = app(prog_name="sparsebayes", standalone_mode=False)
     except KeyboardInterrupt:
-        sys.exit(interrupted())
+        sys.exit(report_interrupt())
+    except Exception as error:
+        if not hasattr(error, "show"):  # what typer raises knows how to show itself
+            raise
+        sys.exit(report_misuse(error))
+    sys.exit(code or 0)

@@ -1,4 +1,4 @@
-"""From the columns of a table to the matrix that a model sees, the same way at `fit` and at `predict`."""
+"""Encode the columns of a table as a matrix, the same way for `fit` and `predict`."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -12,23 +12,23 @@ from sparsebayes.app.errors import DataError
 from sparsebayes.core.types import BoolArray, FloatArray
 
 MOST_LEVELS = 50
-"""Different words in a column beyond which it is a name or a comment, not a category."""
-NOWHERE = None
-"""The level of a category for rows in which it is missing."""
+"""Most levels of a category. A text column with more is a name or a comment."""
+MISSING = None
+"""The level of a category in rows where it is missing."""
 
 
 def matching(columns: Sequence[str], pattern: str, option: str) -> list[str]:
-    """Columns with this very name, or those that a glob matches."""
+    """The column with this name, or the columns that match a glob."""
     found = [pattern] if pattern in columns else [name for name in columns if fnmatchcase(name, pattern)]
     if not found:
-        raise DataError(f"{option} '{pattern}' matches no column; the table has {listed(columns)}")
+        raise DataError(f"{option} '{pattern}' matches no column; the columns are {listed(columns)}")
     return found
 
 
 def chosen(columns: Sequence[str], wanted: Sequence[str], unwanted: Sequence[str], taken: Sequence[str]) -> list[str]:
-    """The feature columns: those that a glob of `wanted` matches, less those of `unwanted`, in the table's order.
+    """The feature columns: those that match `wanted` but not `unwanted`, in the order of the table.
 
-    A pattern with a leading ! is unwanted. What is `taken` (target, groups) is never a feature.
+    A pattern of `wanted` with a leading ! is unwanted. Columns in `taken` (target, groups) are never features.
     """
     without = [*unwanted, *(pattern[1:] for pattern in wanted if pattern.startswith("!") and pattern not in columns)]
     wanted = [pattern for pattern in wanted if not pattern.startswith("!") or pattern in columns]
@@ -36,7 +36,7 @@ def chosen(columns: Sequence[str], wanted: Sequence[str], unwanted: Sequence[str
     drop = {name for pattern in without for name in matching(columns, pattern, "--exclude")} | set(taken)
     found = [name for name in columns if name in keep - drop]
     if not found:
-        raise DataError("no feature is left: --features and --exclude together take all columns away")
+        raise DataError("no feature is left: --features and --exclude remove all columns")
     return found
 
 
@@ -49,7 +49,7 @@ class Column:
 
     @property
     def encoded(self) -> list[str]:
-        """What it becomes: itself, one column for the second of two levels, or one for each level of more."""
+        """Names after encoding: itself for a number, one column for two levels, one per level for more."""
         return [f"{self.name}={_word(level)}" for level in self._shown] if self.levels else [self.name]
 
     @property
@@ -57,17 +57,17 @@ class Column:
         return self.levels[1:] if len(self.levels) == 2 else self.levels
 
     def values(self, series: pl.Series, impute: bool) -> FloatArray:
-        """The encoded columns of these rows, one below the other."""
+        """The encoded columns, one per row of the result."""
         if not self.levels:
             return _numbers(series, impute)[None]
         words = _words(series)
         unknown = ~words.is_in([level for level in self.levels if level is not None]).fill_null(True)
-        if NOWHERE not in self.levels:
-            _refuse_missing(series, words.is_null().to_numpy(), "this model has seen none missing")
+        if MISSING not in self.levels:
+            _refuse_missing(series, words.is_null().to_numpy(), "the training data had none")
         if unknown.any():
             row = int(unknown.arg_true()[0])
             raise DataError(
-                f"column '{self.name}' has '{words[row]}' in row {row + 1}, which the model has not seen: it knows "
+                f"column '{self.name}' has '{words[row]}' in row {row + 1}, which the training data lack; known are "
                 f"{listed([_word(level) for level in self.levels])}"
             )
         matches = [words.is_null() if level is None else (words == level).fill_null(False) for level in self._shown]
@@ -76,7 +76,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Which columns a model takes, and what becomes of them."""
+    """Which columns a model uses, and how they are encoded."""
 
     columns: tuple[Column, ...]
     impute: str = ""
@@ -84,22 +84,22 @@ class Recipe:
 
     @classmethod
     def of(cls, frame: pl.DataFrame, names: Sequence[str], impute: str) -> "Recipe":
-        """Learn the levels of categories from a table, and refuse what is no feature."""
+        """Learn the levels of categories from a table, and refuse columns that cannot be features."""
         recipe = cls(tuple(Column(name, _levels(frame[name], impute)) for name in names), impute)
         encoded = recipe.features
         if len(set(encoded)) < len(encoded):
             twice = next(name for k, name in enumerate(encoded) if name in encoded[:k])
-            raise DataError(f"'{twice}' would be two columns, a given one and a category's: rename one of them")
+            raise DataError(f"'{twice}' is the name of a column and of an encoded category: rename one of them")
         return recipe
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Recipe":
-        """The inverse of `to_json`."""
+        """Read what `to_json` has written."""
         columns = (Column(item["name"], tuple(item["levels"])) for item in data["columns"])
         return cls(tuple(columns), data["impute"])
 
     def to_json(self) -> dict[str, Any]:
-        """What JSON can keep beside the model."""
+        """The recipe as values that JSON can hold."""
         return asdict(self)
 
     @property
@@ -108,7 +108,7 @@ class Recipe:
         return [name for column in self.columns for name in column.encoded]
 
     def missing_from(self, columns: Sequence[str]) -> list[str]:
-        """Columns that a table lacks."""
+        """Columns that are missing from a table."""
         there = set(columns)
         return [column.name for column in self.columns if column.name not in there]
 
@@ -124,7 +124,7 @@ class Recipe:
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names in a sentence; the rest is counted."""
+    """Names in a sentence; of many, the first and how many more."""
     shown = ", ".join(f"'{name}'" for name in names[:most])
     return shown + f" and {len(names) - most} more" * (len(names) > most)
 
@@ -138,19 +138,19 @@ def _is_category(series: pl.Series) -> bool:
 
 
 def _words(series: pl.Series) -> pl.Series:
-    """Categories as words; at `predict` also numbers, where the training table had words like '1'."""
+    """Categories as text. A numeric column at `predict` may hold levels that were text at `fit`, such as '1'."""
     return series.cast(pl.String)
 
 
 def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
-    """The levels of a category, sorted; none for a number."""
+    """The sorted levels of a category; empty for a number."""
     name = series.name
     if series.null_count() == len(series):
-        raise DataError(f"column '{name}' has no values at all: leave it out with --exclude '{name}'")
+        raise DataError(f"column '{name}' has no values: exclude it with --exclude '{name}'")
     if not _is_category(series):
         if not series.dtype.is_numeric():
             raise DataError(
-                f"column '{name}' holds {series.dtype}, neither numbers nor words: leave it out with --exclude '{name}'"
+                f"column '{name}' has type {series.dtype}, which is not supported: exclude it with --exclude '{name}'"
             )
         return ()
     words = _words(series)
@@ -159,21 +159,21 @@ def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
     levels = words.drop_nulls().unique().sort().to_list()
     if len(levels) > MOST_LEVELS:
         raise DataError(
-            f"column '{name}' has {len(levels)} different words ('{levels[0]}', '{levels[1]}', …), and a category has "
-            f"at most {MOST_LEVELS}: leave it out with --exclude '{name}'"
+            f"column '{name}' has {len(levels)} different values ('{levels[0]}', '{levels[1]}', …); a category may "
+            f"have {MOST_LEVELS}: exclude it with --exclude '{name}'"
         )
-    return (*levels, *[NOWHERE] * bool(words.null_count()))
+    return (*levels, *[MISSING] * bool(words.null_count()))
 
 
 def _numbers(series: pl.Series, impute: bool) -> FloatArray:
-    """A column of numbers; nan where it has none, if these are to be imputed."""
+    """A numeric column; missing values become nan if they are to be imputed."""
     if not series.dtype.is_numeric() and series.dtype not in (pl.Null, pl.Boolean):
         sample = series.drop_nulls()
-        raise DataError(f"column '{series.name}' must hold numbers, but has '{sample[0]}'")
+        raise DataError(f"column '{series.name}' must be numeric, but contains '{sample[0]}'")
     values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
-        raise DataError(f"column '{series.name}' is infinite in row {row + 1}: correct it, or leave it empty")
+        raise DataError(f"column '{series.name}' is infinite in row {row + 1}: correct the value, or leave it empty")
     if not impute:
         _refuse_missing(series, np.isnan(values))
     return values
@@ -182,6 +182,6 @@ def _numbers(series: pl.Series, impute: bool) -> FloatArray:
 def _refuse_missing(series: pl.Series, missing: BoolArray, why: str = "") -> None:
     if missing.any():
         n, row = int(missing.sum()), int(np.flatnonzero(missing)[0]) + 1
-        where = f"row {row}" if n == 1 else f"{n} rows, the first of them row {row}"
-        remedy = why or f"fill them with --impute median, or leave the column out with --exclude '{series.name}'"
-        raise DataError(f"column '{series.name}' misses a value in {where}: {remedy}")
+        where = f"a missing value in row {row}" if n == 1 else f"missing values in {n} rows (first: row {row})"
+        remedy = why or f"use --impute median, or exclude the column with --exclude '{series.name}'"
+        raise DataError(f"column '{series.name}' has {where}: {remedy}")

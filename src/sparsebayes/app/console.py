@@ -1,39 +1,64 @@
-"""Where things are said: results on standard output, everything else on standard error."""
+"""Output: results on standard output, everything else on standard error."""
 
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.segment import Segment
+
+from sparsebayes.io.printable import printable
 
 PIPED = 110
-"""Columns of a table that goes into a file or another program."""
+"""Width in characters of tables that go into a file or another program."""
 NAME = 8
-"""Columns of a model's name, so that bars begin at the same place."""
+"""Width in characters of a model's name, so that progress bars are aligned."""
+
+
+BEYOND_ASCII = re.compile("[^\\n -~]")
+"""JSON itself escapes control characters of ASCII only; terminals know others."""
+
+
+class PlainConsole(Console):
+    """A console that shows control characters in what it is given, instead of sending them to the terminal."""
+
+    def render(self, *args: Any, **kwargs: Any) -> Iterable[Segment]:
+        """What rich makes of something, piece by piece."""
+        for piece in super().render(*args, **kwargs):
+            yield piece if piece.control else Segment(printable(piece.text, keep="\n"), piece.style)
 
 
 def out() -> Console:
-    """For results. What a table holds is never taken for markup, so that names may have brackets."""
+    """The console for results. Markup is off, so that names may contain brackets."""
     width = None if sys.stdout.isatty() else PIPED
-    return Console(width=width, markup=False, highlight=False, emoji=False)
+    return PlainConsole(width=width, markup=False, highlight=False, emoji=False)
 
 
 def tell(message: str) -> None:
-    """For diagnostics."""
-    print(message, file=sys.stderr)
+    """Print a message on standard error, without control characters."""
+    print(printable(message), file=sys.stderr)
+
+
+def escape_warnings() -> None:
+    """Show warnings of libraries without control characters: they may hold text from files."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda *args, **kwargs: printable(usual(*args, **kwargs), keep="\n")
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, and nothing else, on standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print one JSON document on standard output."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print(BEYOND_ASCII.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text))
 
 
 @contextmanager
 def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for each model if `live` and a person looks on; else a line for each fold if `verbose`."""
-    from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
+    """Show a progress bar for each model if `live` and on a terminal, otherwise a line for each fold if `verbose`."""
+    from sparsebayes.estimators import SCREEN, Bar, looked_at
 
     if not (live and looked_at()):
         yield _lines if verbose else _silence

@@ -1,4 +1,4 @@
-"""The built-in data sets: those that come with scikit-learn, and some that are made. None needs the network."""
+"""The built-in data sets: from scikit-learn, and simulated ones. None needs a network."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from sparsebayes.core.types import AnyArray, FloatArray
 
 Columns = dict[str, AnyArray]
 SEED = 0
-"""Data that are made are always the same."""
+"""Seed of the simulated data, which are always the same."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Dataset:
     about: str
 
     def frame(self) -> pl.DataFrame:
-        """The table itself."""
+        """The data set as a table."""
         return pl.DataFrame(self.columns())
 
 
@@ -80,13 +80,13 @@ def _friedman(number: int) -> Columns:
 
     make = getattr(sklearn.datasets, f"make_friedman{number}")
     more = {"n_features": 10} if number == 1 else {}
-    noise = {1: 1.0, 2: 125.0, 3: 0.1}[number]  # three parts of signal to one of noise, in standard deviations
+    noise = {1: 1.0, 2: 125.0, 3: 0.1}[number]  # standard deviations: signal three times the noise
     X, y = make(n_samples=240, noise=noise, random_state=SEED, **more)
     return _numbered(X) | {"y": y}
 
 
 def _sparse(n: int, n_features: int) -> tuple[FloatArray, FloatArray]:
-    """Standard normal features, and a sum of the first ten of them."""
+    """Standard normal features, and a weighted sum of the first ten."""
     rng = np.random.default_rng(SEED)
     X = rng.standard_normal((n, n_features))
     return X, X[:, :10] @ rng.uniform(0.5, 1.5, 10)
@@ -115,19 +115,37 @@ DATASETS = {
         _diabetes, "progression", "regression", 442, 10, "progression of diabetes after a year, from ten measurements"
     ),
     "breast-cancer": Dataset(
-        lambda: _bundled("breast_cancer", "diagnosis"), "diagnosis", "binary", 569, 30, "tumours, from cell nuclei"
+        lambda: _bundled("breast_cancer", "diagnosis"),
+        "diagnosis",
+        "binary",
+        569,
+        30,
+        "kind of tumour, from cell nuclei",
     ),
-    "iris": Dataset(lambda: _bundled("iris", "species"), "species", "multiclass", 150, 4, "irises, from four lengths"),
-    "wine": Dataset(lambda: _bundled("wine", "cultivar"), "cultivar", "multiclass", 178, 13, "wines, from chemistry"),
+    "iris": Dataset(
+        lambda: _bundled("iris", "species"), "species", "multiclass", 150, 4, "iris species, from four lengths"
+    ),
+    "wine": Dataset(
+        lambda: _bundled("wine", "cultivar"),
+        "cultivar",
+        "multiclass",
+        178,
+        13,
+        "wine cultivars, from chemical analysis",
+    ),
     "digits": Dataset(
-        lambda: _bundled("digits", "digit"), "digit", "multiclass", 1797, 64, "handwriting, 8 × 8 pixels"
+        lambda: _bundled("digits", "digit"), "digit", "multiclass", 1797, 64, "handwritten digits, 8 × 8 pixels"
     ),
-    "sinc": Dataset(_sinc, "y", "regression", 100, 1, "sin(x)/x with noise 0.1: one input, not linear"),
-    "friedman1": Dataset(lambda: _friedman(1), "y", "regression", 240, 10, "not linear; five of ten inputs matter"),
-    "friedman2": Dataset(lambda: _friedman(2), "y", "regression", 240, 4, "an impedance, from four parts"),
-    "friedman3": Dataset(lambda: _friedman(3), "y", "regression", 240, 4, "a phase, from the same four parts"),
+    "sinc": Dataset(_sinc, "y", "regression", 100, 1, "sin(x)/x with noise 0.1: one input, nonlinear"),
+    "friedman1": Dataset(lambda: _friedman(1), "y", "regression", 240, 10, "nonlinear; five of ten inputs matter"),
+    "friedman2": Dataset(
+        lambda: _friedman(2), "y", "regression", 240, 4, "impedance of a circuit, from four components"
+    ),
+    "friedman3": Dataset(
+        lambda: _friedman(3), "y", "regression", 240, 4, "phase of the circuit, from the same components"
+    ),
     "sparse-linear": Dataset(_sparse_linear, "y", "regression", 200, 500, "linear; ten of 500 inputs matter"),
     "sparse-classes": Dataset(_sparse_classes, "y", "binary", 400, 200, "linear log-odds; ten of 200 inputs matter"),
-    "moons": Dataset(_moons, "moon", "binary", 200, 2, "two half moons that overlap: not linear"),
+    "moons": Dataset(_moons, "moon", "binary", 200, 2, "two overlapping half moons: nonlinear"),
 }
-"""By the name that stands for DATA on the command line."""
+"""Data sets by their names on the command line."""

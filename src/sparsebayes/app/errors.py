@@ -1,9 +1,9 @@
-"""What can go wrong for a user of the command line, told in one sentence with a remedy."""
+"""Errors that a user of the command line can fix. The message is one sentence with a remedy."""
 
 
 class DataError(Exception):
-    """Something about the data, or about a model file: exit code 3."""
+    """A problem with the data or a model file: exit code 3."""
 
 
 class UsageError(Exception):
-    """Something about what was asked for: exit code 2."""
+    """A problem with the arguments: exit code 2."""

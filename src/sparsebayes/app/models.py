@@ -1,4 +1,4 @@
-"""The models that the command line knows: ours, and the plain ones that they are compared with."""
+"""The models of the command line: those of the library, and baselines for comparison."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ REGRESSION = ("regression",)
 CLASSES = ("binary", "multiclass")
 EVERY = (*REGRESSION, *CLASSES)
 EVIDENCE_ROWS = 1000
-"""Rows up to which a kernel's width is chosen by evidence; beyond, it is scikit-learn's "scale"."""
+"""Up to this many rows the kernel width is chosen by evidence; with more rows it is "scale", as in scikit-learn."""
 KERNEL_ROWS = 20_000
-"""Rows up to which kernel models are fitted."""
+"""Most rows of a kernel model."""
 WITHOUT_LIMIT = 10**12
 
 
 @dataclass(frozen=True)
 class Size:
-    """What decides whether a model is affordable."""
+    """Rows, features and task, which decide whether a model is affordable."""
 
     n_rows: int
     n_features: int
@@ -34,24 +34,24 @@ class Model:
     title: str
     tasks: tuple[str, ...]
     make: Callable[[Size, int], Any]
-    """The estimator for data of a size and a seed."""
+    """Makes the estimator from the size of the data and a seed."""
     ours: bool = True
     scaled: bool = True
-    """Whether features are brought to mean 0 and variance 1 first; models that do not care about units go without."""
+    """Whether features are standardised first. Models that do not depend on units need no scaling."""
     most_rows: int = WITHOUT_LIMIT
-    """Rows up to which it is fitted when it is asked for by name."""
+    """Most rows if the model is chosen by name."""
     compared_rows: int = WITHOUT_LIMIT
-    """Rows up to which it takes part in a comparison that it was not asked to join."""
+    """Most rows in a comparison of all models."""
     most_numbers: int = WITHOUT_LIMIT
-    """Rows × features up to which it takes part in one."""
+    """Most values (rows × features) in a comparison of all models."""
 
     def too_slow(self, size: Size) -> bool:
-        """Whether a comparison does better without it."""
+        """Whether a comparison of all models leaves it out."""
         return size.n_rows > self.compared_rows or size.n_rows * size.n_features > self.most_numbers
 
 
 def _ours(name: str, **parameters: Any) -> Callable[[Size, int], Any]:
-    """An estimator of the library, which is imported when it is made; with the seed where it draws anything."""
+    """An estimator of the library, imported on first use; it gets the seed if it has a random state."""
 
     def make(size: Size, seed: int) -> Any:
         import sparsebayes
@@ -63,7 +63,7 @@ def _ours(name: str, **parameters: Any) -> Callable[[Size, int], Any]:
 
 
 def _kernel(name: str) -> Callable[[Size, int], Any]:
-    """A kernel machine, its width by evidence where that is affordable."""
+    """A kernel model; its width is chosen by evidence if there are few enough rows."""
 
     def make(size: Size, seed: int) -> Any:
         gamma = "evidence" if size.n_rows <= EVIDENCE_ROWS else "scale"
@@ -148,13 +148,13 @@ def _known() -> Sequence[Model]:
         Model("pcvm", "Probabilistic vectors", CLASSES, _kernel("PCVMClassifier"), **kernel),
         Model("pfcvm", "PCVM, feature weights", CLASSES, _ours("PFCVMClassifier"), **weighted),
         Model("drvm", "RVM with feature weights", REGRESSION, _ours("DRVMRegressor"), **weighted),
-        Model("ridge", "Ridge, by evidence", REGRESSION, _ridge, **plain),
+        Model("ridge", "Bayesian ridge", REGRESSION, _ridge, **plain),
         Model("lasso", "Lasso, cross-validated", REGRESSION, _lasso, most_numbers=10**8, **plain),
         Model("l2", "Logistic, L2, cross-validated", CLASSES, _logistic(l1=False), most_numbers=2 * 10**6, **plain),
         Model("l1", "Logistic, L1, cross-validated", CLASSES, _logistic(l1=True), most_numbers=10**6, **plain),
         Model("svm", "Support vector machine", EVERY, _svm, compared_rows=3000, **plain),
         Model("gp", "Gaussian process", EVERY, _gp, compared_rows=1500, **plain),
-        # No feature can bring that much: what is left is the mean, with the spread around it.
+        # No feature adds that much evidence, so only the mean and the noise variance are fitted.
         Model("mean", "The mean alone", REGRESSION, _ours("ARDRegressor", min_gain=1e9), scaled=False, **plain),
         Model("majority", "The class shares alone", CLASSES, _shares, scaled=False, **plain),
     )
@@ -163,45 +163,45 @@ def _known() -> Sequence[Model]:
 MODELS = {model.name: model for model in _known()}
 OURS = [model.name for model in MODELS.values() if model.ours]
 LINEAR = {"regression": "ard", "binary": "slr", "multiclass": "slr"}
-"""The model to begin with."""
+"""The linear model, which `auto` tries first."""
 CONSTANT = {"regression": "mean", "binary": "majority", "multiclass": "majority"}
-"""What any model must beat."""
+"""The model without features, which every other model should beat."""
 PLAIN = {"regression": "ridge", "binary": "l2", "multiclass": "l2"}
-"""The baseline that `fit` shows."""
+"""The baseline in the comparison of `fit`."""
 
 
 def suitable(task: str) -> list[Model]:
-    """Models for a task, ours first."""
+    """Models for a task, those of the library first."""
     return [model for model in MODELS.values() if task in model.tasks]
 
 
 def named(name: str, task: str) -> Model:
-    """One of our models by its name, if it has this task."""
+    """A model of the library by its name, for this task."""
     if name not in OURS:
-        raise UsageError(f"--model {name} is not known: choose auto, {', '.join(OURS)}")
+        raise UsageError(f"unknown --model {name}: choose auto, {', '.join(OURS)}")
     fitting = {model.name: model for model in suitable(task) if model.ours}
     if name not in fitting:
-        what = "regression" if task == "regression" else "classification"
-        raise UsageError(f"--model {name} does no {what}, which is what the target asks for: use {', '.join(fitting)}")
+        what, target = ("classification", "numeric") if task == "regression" else ("regression", "a class")
+        raise UsageError(f"model {name} is for {what}, but the target is {target}: use {', '.join(fitting)}")
     return fitting[name]
 
 
 def check_size(model: Model, size: Size) -> None:
-    """Refuse what would not end, with a way out."""
+    """Refuse a model that would take too long for this many rows."""
     if size.n_rows > model.most_rows:
         raise DataError(
-            f"{model.title} ({model.name}) compares all pairs of rows, and {size.n_rows:,} rows are too many for that: "
-            f"draw some with --sample {model.most_rows // 4}, or use --model {LINEAR[size.task]}"
+            f"{model.title} ({model.name}) compares all pairs of rows; {size.n_rows:,} rows are too many: "
+            f"use a sample (--sample {model.most_rows // 4}) or a linear model (--model {LINEAR[size.task]})"
         )
 
 
 def settings(texts: Sequence[str]) -> dict[str, Any]:
-    """`--set name=value` as parameters; a value is a number, true, false, null, or else a word."""
+    """Parameters from `--set name=value`. A value is a number, true, false, null, or text."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise UsageError(f"--set '{text}' must be name=value, as in --set min_gain=0")
+            raise UsageError(f"--set '{text}' must have the form name=value, as in --set min_gain=0")
         try:
             found[name] = json.loads(value)
         except ValueError:
@@ -210,7 +210,7 @@ def settings(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def pipeline(model: Model, size: Size, seed: int, impute: str = "", given: dict[str, Any] | None = None) -> Any:
-    """The estimator with the steps that it needs before it."""
+    """The estimator with imputation and scaling before it, if necessary."""
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -218,7 +218,7 @@ def pipeline(model: Model, size: Size, seed: int, impute: str = "", given: dict[
     unknown = sorted(set(given or {}) - set(estimator.get_params()))
     if unknown:
         known = ", ".join(sorted(estimator.get_params()))
-        raise UsageError(f"--set: {type(estimator).__name__} has no parameter '{unknown[0]}', but {known}")
+        raise UsageError(f"--set: {type(estimator).__name__} has no parameter '{unknown[0]}'; it has {known}")
     estimator.set_params(**(given or {}))
     steps: list[tuple[str, Any]] = []
     if impute:

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options of several commands."""
 
 from typing import Annotated
 
@@ -11,21 +11,25 @@ Data = Annotated[
         help="A .csv, .tsv, .parquet or .feather file, sqlite:///file.db#table, or a built-in data set by name.",
     ),
 ]
-ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `sparsebayes fit -o` has written.")]
-TargetName = Annotated[str, typer.Option("--target", "-t", help="The column to predict (a built-in data set has one).")]
+ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help="A model file written by `sparsebayes fit -o`.")]
+TargetName = Annotated[
+    str, typer.Option("--target", "-t", help="The column to predict; built-in data sets have a default.")
+]
 Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
 Features = Annotated[
     list[str] | None,
-    typer.Option("--features", "-f", help="Columns to learn from: a name or a glob; !glob leaves out."),
+    typer.Option("--features", "-f", help="Feature columns: a name or a glob; !glob excludes. May be repeated."),
 ]
-Exclude = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Columns to leave out: a name or a glob.")]
-Group = Annotated[str, typer.Option(help="A column (subject, batch) whose rows stay together in cross-validation.")]
-Impute = Annotated[str, typer.Option(help="Fill missing numbers with the median or mean; otherwise they are refused.")]
-Sample = Annotated[int, typer.Option(min=0, help="Draw that many rows at random first (0: use all).")]
-Cv = Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")]
-Seed = Annotated[int, typer.Option(min=0, help="For everything random: folds, drawn rows.")]
-Json = Annotated[bool, typer.Option("--json", help="Write the results as JSON, and nothing else, to standard output.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Tell how the work goes.")]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", "-x", help="Columns to exclude: a name or a glob. May be repeated.")
+]
+Group = Annotated[str, typer.Option(help="A column, such as subject; rows with the same value stay in one fold.")]
+Impute = Annotated[str, typer.Option(help="Fill missing numbers with the median or mean; otherwise they are an error.")]
+Sample = Annotated[int, typer.Option(min=0, help="Use a random sample of this many rows (0: all).")]
+Cv = Annotated[int, typer.Option(min=2, help="Number of cross-validation folds.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the folds and the sample.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print a line for each fold.")]
 Setting = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model: --set min_gain=0.")
 ]

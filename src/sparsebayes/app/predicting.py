@@ -1,33 +1,38 @@
-"""`predict`: a table in, a table of predictions out."""
+"""Predictions for the rows of a table."""
 
+import io
+import re
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import polars as pl
 
 from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
-from sparsebayes.app.files import whole_file
 from sparsebayes.app.modelfile import Stored
 from sparsebayes.app.tables import Table
+from sparsebayes.io.atomic_file import whole_file
+from sparsebayes.io.printable import printable
 
 BLOCK = 50_000
-"""Rows that are predicted at a time."""
+"""Rows that are predicted at once."""
 
 
 def predictions(
     stored: Stored, table: Table, interval: float | None, keep: Sequence[str], tick: Callable[[str, int, int], None]
 ) -> pl.DataFrame:
-    """One row for each row of the table: prediction, and how sure it is."""
+    """Prediction and uncertainty for each row of the table."""
     missing = stored.recipe.missing_from(table.columns)
     if missing:
         raise DataError(
-            f"{table.source} lacks {listed(missing)}, which the model needs; it has {listed(table.columns)}"
+            f"{table.source} lacks {listed(missing)}, which the model needs; its columns are {listed(table.columns)}"
         )
     classes = hasattr(stored.model, "classes_")
     if interval is not None and classes:
-        raise UsageError("--interval is for regression; for classes the probabilities say how sure the model is")
+        raise UsageError("--interval is for regression; for classes use the probabilities")
     kept = list(dict.fromkeys(name for pattern in keep for name in matching(table.columns, pattern, "--keep")))
     names = [column.name for column in stored.recipe.columns]
     frame = table.read(list(dict.fromkeys([*names, *kept])))
@@ -40,7 +45,7 @@ def predictions(
     found = pl.concat(made)
     twice = sorted(set(kept) & set(found.columns))
     if twice:
-        raise DataError(f"--keep '{twice[0]}': the predictions have a column of this name; rename yours")
+        raise DataError(f"--keep '{twice[0]}': the predictions have such a column; rename that of the table")
     return pl.concat([frame.select(kept), found], how="horizontal") if kept else found
 
 
@@ -51,7 +56,7 @@ def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.Da
         return pl.DataFrame({"prediction": stored.pipeline.predict(X), **dict(zip(names, p.T, strict=True))})
     mean, std = stored.pipeline.predict(X, return_std=True)
     if np.ndim(mean) > 1:
-        raise DataError("the model has several targets; the command line predicts one")
+        raise DataError("the model has several targets; the command line supports one")
     found = {"prediction": mean, "std": std}
     if interval is not None:
         seen = stored.pipeline[:-1].transform(X) if len(stored.pipeline) > 1 else X
@@ -60,16 +65,42 @@ def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.Da
     return pl.DataFrame(found)
 
 
-WRITERS: dict[str, Callable[[pl.DataFrame, object], None]] = {
-    ".csv": lambda frame, file: frame.write_csv(file),
-    ".tsv": lambda frame, file: frame.write_csv(file, separator="\t"),
+FORMULA = r"^[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet takes for a formula, and may run."""
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+"""A number, which is none, although it may begin with a sign."""
+
+
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """The table for a text file: text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Labels and names of columns come from other people's tables. Numbers stay as they are, also in columns of text.
+    """
+    words = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    cell = pl.col(pl.String)
+    formula = cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER)
+    safe = words.with_columns(pl.when(formula).then(pl.lit("'") + cell).otherwise(cell).name.keep())
+    return safe.rename({name: f"'{name}" for name in frame.columns if re.match(FORMULA, name)})
+
+
+def print_table(frame: pl.DataFrame) -> None:
+    """The table as CSV on standard output; a terminal does not get the control characters in it."""
+    text = without_formulas(frame).write_csv()
+    sys.stdout.write(printable(text, keep="\n") if sys.stdout.isatty() else text)
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, IO[bytes]], None]] = {
+    ".csv": lambda frame, file: without_formulas(frame).write_csv(file),
+    ".tsv": lambda frame, file: without_formulas(frame).write_csv(file, separator="\t"),
     ".parquet": lambda frame, file: frame.write_parquet(file),
     ".feather": lambda frame, file: frame.write_ipc(file),
 }
-"""How tables are written, by how the name of the file ends."""
+"""Functions that write tables, by file extension."""
 
 
 def write_table(frame: pl.DataFrame, path: str) -> None:
-    """Write a table whole or not at all."""
+    """Write a table. The file appears whole or not at all."""
+    made = io.BytesIO()  # polars reports a full disk in ways of its own; our own writing raises OSError
+    WRITERS[Path(path).suffix.lower()](frame, made)
     with whole_file(path) as file:
-        WRITERS[Path(path).suffix.lower()](frame, file)
+        file.write(made.getbuffer())

@@ -1,4 +1,4 @@
-"""Lines of a comparison from the folds of each model."""
+"""Scores of models from their cross-validation folds."""
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def paired(values: FloatArray, reference: FloatArray) -> tuple[float, float]:
 
 
 def score(model: Model, outcome: Outcome, reference: Outcome) -> Score:
-    """One line: how well a model did, and how much worse than the reference."""
+    """The score of a model, and its difference from the reference model."""
     error, error_se = mean_and_error(outcome.numbers("error"))
     log_score, log_score_se = mean_and_error(outcome.numbers("log_score"))
     difference, difference_se = paired(outcome.numbers("error"), reference.numbers("error"))
@@ -52,6 +52,6 @@ def score(model: Model, outcome: Outcome, reference: Outcome) -> Score:
 
 
 def better(challenger: Outcome, champion: Outcome) -> tuple[bool, float, float]:
-    """Whether the log score of a challenger is smaller by more than a standard error; the difference and that error."""
+    """Whether the challenger's log score is lower by more than a standard error; also the difference and that error."""
     difference, error = paired(challenger.numbers("log_score"), champion.numbers("log_score"))
     return bool(difference < -error), difference, error

@@ -1,6 +1,6 @@
-"""A study: a model fitted to a table, how well it predicts rows that it has not seen, and what it kept.
+"""A study: a model fitted to a table, and its cross-validated predictions.
 
-The command line makes one (`sparsebayes.app.studying`), prints its verdict and hands it to the report.
+`sparsebayes.app.run_study` makes one, `sparsebayes.app.facts` computes what the outputs say about it.
 """
 
 from dataclasses import dataclass
@@ -11,33 +11,35 @@ from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Predictions of the chosen model by cross-validation: each row is predicted by a fit that has not seen it."""
+    """Cross-validated predictions of the chosen model: each row is predicted by a fit without it."""
 
     rows: IntArray
-    """Which rows of the study's X these are, in ascending order; fewer than all where a fold failed."""
+    """Indices of the rows of the study's X, ascending; not all rows if a fold failed."""
     truth: AnyArray
-    """The target there."""
+    """The target of these rows."""
     fold: IntArray
-    """In which fold each was held out, from 0."""
+    """The fold in which each row was held out, from 0."""
     mean: FloatArray
     """Regression: the predicted mean; empty for classes."""
     std: FloatArray
     """Regression: standard deviation of the predicted observation; empty for classes."""
+    freedom: FloatArray
+    """Regression: degrees of freedom of each fold's noise estimate, by fold number; empty for classes."""
     probabilities: FloatArray
     """Classes: one column for each of the study's classes; (n, 0) for regression."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One line of a comparison. Standard errors are over the folds; nan where a number does not apply."""
+    """One model in a comparison. Standard errors are over the folds; nan means that a number does not apply."""
 
     model: str
-    """As it is called on the command line: "ard", "ridge", "mean", …"""
+    """Name on the command line: "ard", "ridge", "mean", …"""
     title: str
-    """For people: "ARD regression (sparsebayes)"."""
+    """Title in tables: "ARD regression (sparsebayes)"."""
     ours: bool
     error: float
-    """Root mean square error or share of wrong classes, averaged over the folds."""
+    """Root mean square error or share of misclassified rows, averaged over the folds."""
     error_se: float
     log_score: float
     """Mean negative log predictive density or probability of the truth, in nats: smaller is better."""
@@ -49,36 +51,36 @@ class Score:
     kept_features: float
     kept_vectors: float
     seconds: float
-    """To fit and predict all folds."""
+    """Time to fit and predict all folds."""
     failed: str
-    """Why there are no numbers; empty if there are."""
+    """The reason if the model failed; empty otherwise."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """All that is known after `sparsebayes fit`."""
+    """The result of `sparsebayes fit`."""
 
     source: str
     target: str
     task: str
     """"regression", "binary" or "multiclass"."""
     why: str
-    """One sentence: why this model."""
+    """Why this model was chosen, in one sentence."""
     model_name: str
     pipeline: Any
-    """Fitted on all rows; takes X as it is here. The model is its last step, scaling or imputation stand before it."""
+    """Fitted to all rows of X. The model is the last step, after imputation and scaling."""
     features: list[str]
     """Names of the columns of X."""
     X: FloatArray
-    """The table after categories have become columns of zeros and ones; nan where a value is missing and imputed."""
+    """The encoded table: categories are columns of zeros and ones, missing values are nan."""
     y: AnyArray
     classes: list[Any]
     """In the order of the probabilities; empty for regression."""
     held_out: HeldOut
     kept_by_fold: BoolArray
-    """Folds × features: what the model of each fold kept; (folds, 0) for a kernel model without feature weights."""
+    """Folds × features: which features each fold keeps; (folds, 0) for a kernel model without feature weights."""
     scores: list[Score]
-    """The chosen model first, then what it is compared with: at least the mean or the most frequent class."""
+    """The chosen model first, then the others: at least the model without features."""
     seconds: float
     version: str
     warnings: list[str]

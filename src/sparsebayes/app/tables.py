@@ -1,4 +1,4 @@
-"""Tables from files, databases and the built-in data sets: their columns first, then only what is asked for."""
+"""Tables from files, databases and built-in data sets. Only the columns that are asked for are read."""
 
 import sqlite3
 import warnings
@@ -16,28 +16,28 @@ from sparsebayes.app import datasets
 from sparsebayes.app.errors import DataError
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
-"""What stands in text files where nothing was measured."""
+"""Marks of missing values in text files."""
 INFERRED = 10_000
-"""Rows of a text file that decide what its columns are; all of them where these were misleading."""
+"""Rows of a text file from which column types are inferred. If that fails, all rows are used."""
 SQLITE = "sqlite:///"
 UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""What polars puts where bytes are not UTF-8."""
+"""The character that polars substitutes for bytes that are not UTF-8."""
 RECODE = "convert the file first, for instance with iconv -f latin1 -t utf-8"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table that has not been read yet, but whose columns are known."""
+    """A table whose columns are known but not yet read."""
 
     source: str
     columns: list[str]
     read: Callable[[list[str]], pl.DataFrame]
     target: str = ""
-    """What a built-in data set is there to predict."""
+    """The default target of a built-in data set."""
 
 
 def open_table(source: str) -> Table:
-    """The table behind a path, a `sqlite:///file.db#table` or the name of a built-in data set."""
+    """Open a file, a `sqlite:///file.db#table` or a built-in data set."""
     if source.startswith(SQLITE):
         return _database(source)
     if source in datasets.DATASETS:
@@ -48,7 +48,7 @@ def open_table(source: str) -> Table:
     suffixes = path.suffixes[-2:]
     kind = suffixes[0] if len(suffixes) == 2 and suffixes[1] in (".gz", ".zst") else path.suffix
     if kind.lower() not in READERS:
-        raise DataError(f"{source}: what '{path.suffix}' files hold is not known; give one of {', '.join(READERS)}")
+        raise DataError(f"{source}: cannot read {path.suffix or 'such'} files; supported are {', '.join(READERS)}")
     try:
         columns, read = READERS[kind.lower()](path)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
@@ -68,7 +68,7 @@ def _guarded(source: str, read: Callable[[list[str]], pl.DataFrame], columns: li
 
 def _check_file(path: Path) -> None:
     if path.is_dir():
-        raise DataError(f"{path} is a folder: give a file in it")
+        raise DataError(f"{path} is a folder, not a file")
     if not path.exists():
         near = get_close_matches(str(path), datasets.DATASETS, n=1)
         hint = f"did you mean '{near[0]}'? " if near else ""
@@ -103,7 +103,7 @@ def _text(path: Path) -> Reader:
 
 
 def _from(path: Path, read: Callable[..., Any], columns: list[str] | None = None, **options: Any) -> Any:
-    """What a reader of polars makes of an open file: by its name it would be taken for a glob."""
+    """Read an open file with polars, which would take its name for a glob."""
     with path.open("rb") as file, warnings.catch_warnings():
         warnings.filterwarnings(
             "ignore", message="Polars found a filename"
@@ -112,7 +112,7 @@ def _from(path: Path, read: Callable[..., Any], columns: list[str] | None = None
 
 
 def _separator(path: Path) -> str:
-    """Tab, semicolon or comma: whichever the header has most of."""
+    """Tab, semicolon or comma: the most frequent in the header."""
     if ".tsv" in path.suffixes:
         return "\t"
     if path.suffix in (".gz", ".zst"):
@@ -139,15 +139,15 @@ READERS: dict[str, Callable[[Path], Reader]] = {
     ".arrow": _feather,
     ".ipc": _feather,
 }
-"""How files are read, by how their names end; text files may be compressed (.csv.gz)."""
+"""Readers by file extension; text files may be compressed (.csv.gz)."""
 
 
 def _database(source: str) -> Table:
-    """A table or view of an SQLite file, which is opened for reading only."""
+    """Open a table or view of an SQLite file, read-only."""
     name, _, table = source.removeprefix(SQLITE).partition("#")
     path = Path(name)
     if not path.is_file():
-        raise DataError(f"{source}: there is no file {path}")
+        raise DataError(f"{source}: file {path} does not exist")
     connect = partial(sqlite3.connect, f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
         with closing(connect()) as connection:
@@ -157,7 +157,7 @@ def _database(source: str) -> Table:
             if not table and len(known) == 1:
                 table = known[0]
             if table not in known:
-                raise DataError(f"{source}: write {SQLITE}{path}#TABLE with one of the tables {', '.join(known)}")
+                raise DataError(f"{source}: use {SQLITE}{path}#TABLE with one of the tables {', '.join(known)}")
             columns = [item[0] for item in connection.execute(f"SELECT * FROM {_quoted(table)} LIMIT 0").description]
     except sqlite3.Error as error:
         raise DataError(f"{source} cannot be read: {error}") from error

@@ -1,4 +1,4 @@
-"""Cross-validation: what a model predicts for rows that it has not seen, fold by fold."""
+"""Cross-validation: predictions for held-out rows, fold by fold."""
 
 import time
 import warnings
@@ -19,14 +19,14 @@ Folds = list[tuple[IntArray, IntArray]]
 
 
 def make_folds(y: AnyArray, classes: bool, groups: AnyArray | None, n: int, seed: int) -> tuple[Folds, str]:
-    """Training and test rows of each fold, and what had to be changed to have them; groups are never torn apart."""
+    """Training and test rows of each fold, and a note if there are fewer folds than asked for. Groups stay together."""
     most = len(y) if groups is None else len(np.unique(groups))
     what = "rows" if groups is None else "groups"
     if classes and groups is None:
         most, what = int(np.unique(y, return_counts=True)[1].min()), "rows in the smallest class"
     if most < 2:
-        raise DataError(f"cross-validation needs at least 2 {what}, there is {most}")
-    note = f"--cv {n} became {most}: there are no more {what}" if most < n else ""
+        raise DataError(f"cross-validation needs at least 2 {what}; the table has {most}")
+    note = f"--cv {n} was reduced to {most}, the number of {what}" if most < n else ""
     n = min(n, most)
     splitter: Any
     if groups is None:
@@ -38,25 +38,27 @@ def make_folds(y: AnyArray, classes: bool, groups: AnyArray | None, n: int, seed
     else:
         splitter = StratifiedGroupKFold(n, shuffle=True, random_state=seed) if classes else GroupKFold(n)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a class with fewer rows than folds, which is looked after below
+        warnings.simplefilter("ignore")  # a class with fewer rows than folds, which is checked below
         folds = list(splitter.split(np.empty((len(y), 0)), y, groups))
     folds = [(train, test) for train, test in folds if len(test)]
     if classes and any(len(np.unique(y[train])) < len(np.unique(y)) for train, _ in folds):
-        raise DataError("a class occurs in one group only: no fold could learn it from the other groups")
+        raise DataError("a class occurs in only one group, so that it is missing from the training rows of a fold")
     return folds, note
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What a fit to the training rows of a fold says of its test rows, and what it kept."""
+    """Predictions of a fold's test rows by a fit to its training rows, and what that fit keeps."""
 
     error: float
     log_score: float
     mean: FloatArray
     std: FloatArray
+    freedom: float
+    """Regression: degrees of freedom of the noise estimate, for the quantile of intervals."""
     probabilities: FloatArray
     support: BoolArray
-    """Which features were kept; empty where the model keeps none."""
+    """Which features are kept; empty for models that do not select features."""
     n_vectors: float
 
 
@@ -70,19 +72,19 @@ class Outcome:
     warnings: list[str] = field(default_factory=list)
 
     def numbers(self, name: str) -> FloatArray:
-        """A number of each fold."""
+        """One number of each fold."""
         return np.array([getattr(fold, name) for fold in self.folds], dtype=np.float64)
 
     @property
     def n_features(self) -> FloatArray:
-        """How many features each fold kept; nan where the model keeps none."""
+        """Number of features that each fold keeps; nan for models that do not select features."""
         return np.array([fold.support.sum() if len(fold.support) else np.nan for fold in self.folds], dtype=np.float64)
 
 
 def cross_validated(
     pipeline: Any, X: FloatArray, y: AnyArray, folds: Folds, classes: list[Any], tick: Callable[[], None]
 ) -> Outcome:
-    """Fit and test on every fold. What fails in one of them is told instead of numbers; Ctrl-C is not caught."""
+    """Fit and test on every fold. If one fit fails, the outcome holds the reason instead of numbers."""
     outcome = Outcome()
     start = time.perf_counter()
     for train, test in folds:
@@ -112,16 +114,17 @@ def _result(fitted: Any, X: FloatArray, y: AnyArray, classes: list[Any]) -> Fold
         p = fitted.predict_proba(X) if has_probabilities else np.empty((len(X), 0))
         place = np.searchsorted(np.asarray(classes), y)
         score = float(-np.log(np.maximum(p[np.arange(len(y)), place], 1e-300)).mean()) if has_probabilities else np.nan
-        return FoldResult(float((fitted.predict(X) != y).mean()), score, none, none, p, *kept)
+        return FoldResult(float((fitted.predict(X) != y).mean()), score, none, none, np.nan, p, *kept)
     mean, std = predicted(fitted, X)
     error = float(np.sqrt(np.mean((y - mean) ** 2)))
     with np.errstate(divide="ignore", invalid="ignore"):
         score = float(np.mean(0.5 * np.log(2 * np.pi * std**2) + 0.5 * ((y - mean) / std) ** 2))
-    return FoldResult(error, score, mean, std, np.empty((len(X), 0)), *kept)
+    freedom = float(getattr(model, "degrees_of_freedom_", np.inf))
+    return FoldResult(error, score, mean, std, freedom, np.empty((len(X), 0)), *kept)
 
 
 def predicted(fitted: Any, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of new observations; the latter nan where a model has none."""
+    """Mean and standard deviation of new observations; the latter is nan if the model has none."""
     if "return_std" in signature(fitted[-1].predict).parameters:
         mean, std = fitted.predict(X, return_std=True)
         return mean, std
@@ -130,7 +133,7 @@ def predicted(fitted: Any, X: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def support(model: Any) -> BoolArray:
-    """Which features a fitted model has kept; empty for one that does not choose among them."""
+    """Which features a fitted model keeps; empty for models that do not select features."""
     model = getattr(model, "best_estimator_", model)
     if hasattr(model, "get_support"):
         return np.asarray(model.get_support())
@@ -140,13 +143,13 @@ def support(model: Any) -> BoolArray:
 
 
 def n_vectors(model: Any) -> float:
-    """On how many training rows the predictions of a fitted model rest; nan for a linear one."""
+    """Number of training rows that a fitted model keeps; nan for a linear model."""
     model = getattr(model, "regressor_", model)
     model = getattr(model, "best_estimator_", model)
     for name in ("relevance_indices_", "support_", "X_train_"):
         if hasattr(model, name):
             rows = getattr(model, name)
             return float(len(np.unique(np.concatenate(rows)))) if isinstance(rows, list) else float(len(rows))
-    if hasattr(model, "base_estimator_"):  # a Gaussian process of classes
+    if hasattr(model, "base_estimator_"):  # a Gaussian process classifier
         return float(len(getattr(model.base_estimator_, "X_train_", ()))) or np.nan
     return np.nan

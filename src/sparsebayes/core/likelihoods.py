@@ -66,11 +66,21 @@ class Likelihood(Protocol):
         """The likelihood with its own parameters re-estimated, given mean and variance of every row's η."""
 
 
-def expansion(likelihood: Likelihood, t: FloatArray, eta: FloatArray, weight: FloatArray | Scalar = 1.0) -> Sites:
-    """The parabola that agrees with log p(t | ·) at η in value, slope and curvature: a Newton step of Laplace's method."""
+def expansion(
+    likelihood: Likelihood,
+    t: FloatArray,
+    eta: FloatArray,
+    weight: FloatArray | Scalar = 1.0,
+    log_density: FloatArray | None = None,
+) -> Sites:
+    """The parabola that agrees with log p(t | ·) at η in value, slope and curvature: Laplace's method.
+
+    `log_density` is log p(t | η) where that is known already.
+    """
     slope, curvature = likelihood.derivatives(t, eta)
     shift = curvature * eta + slope
-    const = likelihood.log_density(t, eta) - (shift - 0.5 * curvature * eta) * eta
+    value = likelihood.log_density(t, eta) if log_density is None else log_density
+    const = value - (shift - 0.5 * curvature * eta) * eta
     return Sites(weight * curvature, weight * shift, weight * const)
 
 

@@ -4,7 +4,7 @@
 matrix C' = I + √B Φ A⁻¹ Φᵀ √B; the choice is made here, on the number of weights that are left, and nowhere else.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -24,7 +24,7 @@ class Reductions(Protocol):
     def n_columns(self) -> int:
         """M."""
 
-    def gram(self, weight: FloatArray | Scalar) -> FloatArray:
+    def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:
         """Φᵀ diag(weight) Φ."""
 
     def outer(self, weight: FloatArray) -> FloatArray:
@@ -52,9 +52,13 @@ class GaussianPosterior:
     diagonal: FloatArray
     sign: int
     jitter: float
+    known_covariance: FloatArray | None = field(default=None, repr=False)
+    """Σ in full, where it is at hand."""
 
     def covariance(self) -> FloatArray:
         """Σ in full (M×M)."""
+        if self.known_covariance is not None:
+            return self.known_covariance
         Sigma = self.root.T @ self.root
         if self.sign < 0:
             np.negative(Sigma, out=Sigma)

@@ -11,8 +11,8 @@
 docs/min_gain.md has the measurements.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import chdtri
@@ -81,6 +81,16 @@ class HalfTheRows:
 FREE = PerUnit(0.0)
 
 
+def cheaper(price: Price, factor: float) -> PerUnit:
+    """Units at a fraction of their nats, whatever their number."""
+    return PerUnit(price.nats / factor)
+
+
+def chosen(price: Price, columns: IntArray) -> Price:
+    """The price of some of the columns."""
+    return replace(price, nats=price.nats[columns]) if isinstance(price.nats, np.ndarray) else price  # type: ignore[type-var]
+
+
 def total(price: Price, active: IntArray | list[int]) -> float:
     """Price of a model that keeps these columns."""
     return price.factor(len(active)) * charge(price, active) + price.base(len(active))
@@ -91,12 +101,13 @@ def charge(price: Price, active: IntArray | list[int]) -> float:
     return float(price.nats[active].sum()) if isinstance(price.nats, np.ndarray) else price.nats * len(active)
 
 
-@dataclass(frozen=True)
-class Marginal:
-    """What one unit more costs and what one of those inside saves, both as offset + factor × its nats."""
+class Marginal(NamedTuple):
+    """What one unit more costs (out) and what one of those inside saves (in), both as offset + factor × its nats."""
 
-    outside: tuple[float, float]
-    inside: tuple[float, float]
+    out_offset: float
+    out_factor: float
+    in_offset: float
+    in_factor: float
 
     @classmethod
     def at(cls, price: Price, active: IntArray | list[int]) -> "Marginal":
@@ -104,15 +115,12 @@ class Marginal:
         k, nats = len(active), charge(price, active)
         here = price.factor(k) * nats + price.base(k)
         more, less = price.factor(k + 1), price.factor(max(k - 1, 0))
-        return cls(
-            (more * nats + price.base(k + 1) - here, more),
-            (here - less * nats - price.base(max(k - 1, 0)), less),
-        )
+        out_offset = more * nats + price.base(k + 1) - here
+        return cls(out_offset, more, here - less * nats - price.base(max(k - 1, 0)), less)
 
     def of(self, inside: FloatArray, nats: FloatArray | float) -> FloatArray:
         """Marginal price of every column; `inside` says which are in the model."""
-        out, into = self.outside, self.inside
-        return np.where(inside, into[0] + into[1] * nats, out[0] + out[1] * nats)
+        return np.where(inside, self.in_offset + self.in_factor * nats, self.out_offset + self.out_factor * nats)
 
 
 def is_free(price: Price) -> bool:

@@ -166,6 +166,10 @@ class ARD:
         return 0.0
 
 
+FLAT = ARD()
+"""ARD with a flat hyper-prior."""
+
+
 @dataclass(frozen=True)
 class Laplace(ARD):
     """Laplace prior scaled by the noise: variances σ²g = 1/α, and g has the density (λ/2) exp(-λg/2). λ → 0 is ARD."""
@@ -239,7 +243,7 @@ class NonNegative(ARD):
     @property
     def exact(self) -> bool:
         """Whether weights below zero are impossible."""
-        return np.isinf(self.steepness)
+        return bool(np.isinf(self.steepness))
 
     @property
     def rules(self) -> Rules | None:

@@ -7,11 +7,14 @@ import numpy as np
 
 from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
+from sparsebayes.data.formed import FormedColumns
 
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
 GRAM_ROWS = 512
 """Least rows of a block whose Gram matrix is added up, or as many as columns: the sum itself is that large."""
+SMALL = 2**22
+"""Numbers of a design whose squares are kept beside it: 32 MB."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
 WHOLE_GRAM = 5000
@@ -30,16 +33,25 @@ class DenseRows:
     mean: FloatArray
     scale: FloatArray
     root_weight: FloatArray
+    _offset: FloatArray | None = field(default=None, repr=False)
     _gram: list[FloatArray] = field(default_factory=list, repr=False)
     """The Gram matrix with unit weights, once it was asked for."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _square: list[FloatArray] = field(default_factory=list, repr=False)
+    _entry_squares: list[FloatArray] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, X: FloatArray) -> "DenseRows":
         """The rows as they are."""
         n, m = X.shape
         return cls(X, np.zeros(m), np.ones(m), np.ones(n))
+
+    @classmethod
+    def formed(cls, Phi: FloatArray) -> "DenseRows":
+        """Columns as they are, few of whose products will be asked for: no Gram matrix is formed for them."""
+        rows = cls.of(Phi)
+        rows._square.append(np.einsum("ij,ij->j", Phi, Phi))
+        return rows
 
     @property
     def n_rows(self) -> int:
@@ -69,11 +81,17 @@ class DenseRows:
                 constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
         gram = [gram / scale[:, None] / scale for gram in rows._gram]
-        return DenseRows(self.X, mean, scale, rows.root_weight, gram, _square=[np.where(constant, 0.0, total)])
+        return DenseRows(self.X, mean, scale, rows.root_weight, _gram=gram, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
-        return DenseRows(self.X, (weight @ self.X) / weight.sum(), self.scale, self.root_weight)
+        mean = (weight @ self.X) / weight.sum()
+        return DenseRows(self.X, mean, self.scale, self.root_weight, (mean - self.mean) / self.scale)
+
+    @property
+    def offset(self) -> FloatArray:
+        """Where the columns are measured from since they were centred, in standard units."""
+        return np.zeros(self.n_columns) if self._offset is None else self._offset
 
     def unweighted(self) -> "DenseRows":
         """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
@@ -101,11 +119,26 @@ class DenseRows:
         return total / self.scale**2
 
     def _weighted_square(self, weight: FloatArray) -> FloatArray:
-        raw = np.einsum("n,nm,nm->m", weight, self.X, self.X)
+        raw = weight @ self._squares() if self.X.size <= SMALL else self._square_pass(weight)
         square = raw + self.mean * (self.mean * weight.sum() - 2 * (weight @ self.X)) if self.mean.any() else raw
         lost = np.flatnonzero(square < 1e-6 * raw)
         square[lost] = weight @ (self.X[:, lost] - self.mean[lost]) ** 2
         return np.asarray(square / self.scale**2)
+
+    def _squares(self) -> FloatArray:
+        """X², entry by entry, computed once: a search on a small design asks for its weighted sums again and again."""
+        if not self._entry_squares:
+            self._entry_squares.append(self.X * self.X)
+        return self._entry_squares[0]
+
+    def _square_pass(self, weight: FloatArray) -> FloatArray:
+        """Σₙ weightₙ X²ₙ over blocks of rows that stay in the cache."""
+        total = np.zeros(self.n_columns)
+        step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
+        for start in range(0, self.n_rows, step):
+            block = self.X[start : start + step]
+            total += weight[start : start + step] @ (block * block)
+        return total
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
@@ -114,12 +147,9 @@ class DenseRows:
         block /= self.scale[which]
         return block
 
-    def keep(self, which: IntArray | BoolArray) -> "DenseRows":
-        """Rows of the chosen columns only, formed: what is kept is small, and then used many times."""
-        kept = DenseRows.of(np.ascontiguousarray(self.columns(which)))
-        if self._gram:
-            kept._gram.append(self._gram[0][np.ix_(which, which)])
-        return kept
+    def keep(self, which: IntArray | BoolArray) -> FormedColumns:
+        """The chosen columns only, formed."""
+        return FormedColumns(np.ascontiguousarray(self.columns(which)))
 
     def compressed(self, R: FloatArray) -> "DenseRows":
         """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
@@ -140,7 +170,7 @@ class DenseRows:
         return self.project(self.columns(which))
 
     def prepare_gram(self) -> None:
-        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns, one by one."""
+        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns."""
         if self.n_columns <= WHOLE_GRAM:
             self.gram()
 
@@ -151,6 +181,21 @@ class DenseRows:
     def rows(self, which: IntArray) -> FloatArray:
         """Some rows of the standardised design, not weighted."""
         return (self.X[which] - self.mean) / self.scale
+
+    @property
+    def is_plain(self) -> bool:
+        """No: columns are standardised on the fly."""
+        return False
+
+    @property
+    def origin(self) -> FloatArray:
+        """The input values that count as zero, per column."""
+        return self.mean
+
+    @property
+    def unit(self) -> FloatArray:
+        """What one standard unit is in input values, per column; ∞ for a constant column."""
+        return self.scale
 
     @property
     def usable(self) -> BoolArray:
@@ -196,9 +241,10 @@ class DenseRows:
 
     def project(self, rows: FloatArray) -> FloatArray:
         """Φᵀ rows."""
-        weighted = (self.root_weight * rows.T).T
-        product = self.X.T @ weighted - np.multiply.outer(self.mean, weighted.sum(axis=0))
-        return np.asarray((product.T / self.scale).T)
+        weighted = self.root_weight * rows.T
+        # A few rows times X is faster than the transpose of X times a few columns.
+        product = weighted @ self.X - np.multiply.outer(weighted.sum(axis=-1), self.mean)
+        return np.asarray((product / self.scale).T)
 
     def predict(self, weights: FloatArray) -> FloatArray:
         """Φ weights."""

@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import BLOCK_BYTES, DenseRows
+from sparsebayes.data.formed import FormedColumns
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -111,7 +112,9 @@ class LowRankRows:
 
     def gram_columns(self, which: IntArray) -> FloatArray:
         """ΦᵀΦ[:, which]."""
-        return np.column_stack([np.empty((self.n_columns, 0)), *(self.gram_column(int(j), lambda: which) for j in which)])
+        return np.column_stack(
+            [np.empty((self.n_columns, 0)), *(self.gram_column(int(j), lambda: which) for j in which)]
+        )
 
     def prepare_gram(self) -> None:
         """Nothing: columns of the Gram matrix are cheap."""
@@ -119,6 +122,31 @@ class LowRankRows:
     def rows(self, which: IntArray) -> FloatArray:
         """Some rows of the standardised design, not weighted, from true kernel values."""
         return (self.kernel(self.inputs[which], self.inputs) - self.mean) / self.scale
+
+    @property
+    def origin(self) -> FloatArray:
+        """The input values that count as zero, per column."""
+        return self.mean
+
+    @property
+    def unit(self) -> FloatArray:
+        """What one standard unit is in input values, per column; ∞ for a constant column."""
+        return self.scale
+
+    @property
+    def offset(self) -> FloatArray:
+        """Zero: columns that are centred by sites are kept columns, which are formed."""
+        return np.zeros(self.n_columns)
+
+    @property
+    def is_plain(self) -> bool:
+        """No: the columns are never formed as a whole."""
+        return False
+
+    @property
+    def known_gram(self) -> FloatArray | None:
+        """None: it is never computed as a whole."""
+        return None
 
     @property
     def usable(self) -> BoolArray:
@@ -135,9 +163,9 @@ class LowRankRows:
         """Φ[:, which], formed from true kernel columns."""
         return self.exact(which).columns(slice(None))
 
-    def keep(self, which: IntArray | BoolArray) -> DenseRows:
-        """Rows of the chosen columns only, formed from true kernel columns: a model on them is exact."""
-        return DenseRows.of(np.ascontiguousarray(self.columns(which)))
+    def keep(self, which: IntArray | BoolArray) -> FormedColumns:
+        """The chosen columns only, formed from true kernel columns: a model on them is exact."""
+        return FormedColumns(np.ascontiguousarray(self.columns(which)))
 
     def column_square(self, weight: FloatArray | None = None) -> FloatArray:
         """diag(Φᵀ diag(weight) Φ)."""

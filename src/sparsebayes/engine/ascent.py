@@ -65,14 +65,14 @@ class Ascent:
 
     def snapshot(self) -> Snapshot:
         """Where the climb is now, from scratch."""
-        return Snapshot.of(self.state, self._price())
+        return Snapshot.of(self.problem, self.state, self._price())
 
     def _step(self) -> Info:
         """The best action, if any gains more than `tol`, and what is due after it."""
         state, tol, hold_noise = self.state, self.limits.tol, self.limits.hold_noise
         before, action = state.objective, "noise"
         j, gain, alpha = self._best()
-        to_gain = gain if hold_noise else max(gain, noise_left(self.problem, state))
+        to_gain = gain if hold_noise or gain > tol else max(gain, noise_left(self.problem, state))
         if gain > tol:
             action = state.move(j, alpha)
             self.additions_left -= action == "add"
@@ -99,7 +99,7 @@ class Ascent:
 
     def _after_action(self) -> None:
         if self.follows:
-            rescale(self.problem, self.state)
+            self.state.rescale(NOISE_FLOOR)
         self.since_joint += 1
         if self.since_joint == JOINT_EVERY:
             self._joint_step()
@@ -119,7 +119,7 @@ class Ascent:
             for part in STEP_PARTS:
                 state.set_scales(alpha * np.exp(part * step), noise)
                 if self.follows:
-                    rescale(problem, state)
+                    state.rescale(NOISE_FLOOR)
                 if state.objective >= before:
                     return
         state.set_scales(alpha, noise)
@@ -134,7 +134,7 @@ class Ascent:
         return self._prices[k]
 
 
-def noise_terms(problem: LeastSquares, state: AnyState | Snapshot) -> tuple[float, float, float, float, float, float]:
+def noise_terms(problem: LeastSquares, state: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
     """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
 
     At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
@@ -144,26 +144,13 @@ def noise_terms(problem: LeastSquares, state: AnyState | Snapshot) -> tuple[floa
     return state.residual, state.noise, state.gamma_sum, problem.n, problem.c, d
 
 
-def next_noise(problem: LeastSquares, state: AnyState | Snapshot) -> float:
+def next_noise(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
     """σ² by MacKay's rule, kept above the floor."""
     return max(noise_mackay(*noise_terms(problem, state)), NOISE_FLOOR)
 
 
-def noise_left(problem: LeastSquares, state: AnyState | Snapshot) -> float:
+def noise_left(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
     """Nats to be had from the noise variance; none when it would go below its floor."""
     if state.noise <= NOISE_FLOOR and next_noise(problem, state) <= NOISE_FLOOR:
         return 0.0
     return noise_gain(*noise_terms(problem, state))
-
-
-def rescale(problem: LeastSquares, state: AnyState) -> None:
-    """Multiply σ² and all prior variances by one factor, the best.
-
-    That only scales C. As a function of σ² the objective is then -(½N + c) log σ² - (2d + tᵀ(t - Φμ))/(2σ²), where
-    tᵀ(t - Φμ) = ‖t - Φμ‖² + σ² μᵀAμ without cancellation. A Laplace prior's part, -½ λΣg with g = 1/(ασ²), stays.
-    """
-    n, c, noise = problem.n, problem.c, state.noise
-    best = (2 * problem.d + state.residual + noise * state.penalty) / (2 * c + n)
-    to = max(best, NOISE_FLOOR)
-    change = (0.5 * n + c) * float(np.log(to / noise) + best / to - best / noise)
-    state.rescale(to, state.objective - change)

@@ -15,14 +15,14 @@ from sparsebayes.core.prices import Price, is_free
 from sparsebayes.core.priors import Prior
 from sparsebayes.core.scales import ScaleRule
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns, Design
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 
 PRUNE_BELOW = 1e-3
-"""A weight with γ below this whose best precision is ∞ is dropped: it moves the evidence by less than this many nats."""
+"""A weight with γ below this whose best precision is ∞ is dropped: it brings less than this many nats."""
 PRICE_INFLATION = 1.5
-"""Factor by which the precision of a weight that is not worth its price grows in each iteration. Slow enough that rivals
-can take over before it is gone."""
+"""Factor by which the precision of a weight that is not worth its price grows in each iteration: slow enough that its
+rivals can take over before it is gone."""
 MAX_CHANGE = 1e4
 """Factor by which a precision may change in one iteration; a mean of exactly zero would make it infinite at once."""
 
@@ -57,7 +57,7 @@ class Posed(Protocol):
     """What the loop asks of a problem."""
 
     @property
-    def design(self) -> DenseRows:
+    def design(self) -> Design:
         """Φ."""
 
     @property
@@ -73,7 +73,7 @@ class Posed(Protocol):
 class State(Generic[Carry]):
     """What the next iteration needs."""
 
-    design: DenseRows
+    design: Columns
     active: IntArray
     alpha: FloatArray
     carry: Carry
@@ -84,7 +84,7 @@ def start(problem: Posed, carry: Carry, alpha: float | None = None) -> State[Car
     """Every usable column in the model, with one precision: by default the prior gives the predictor variance one."""
     design = problem.design
     usable = np.flatnonzero(design.usable)
-    kept = design if len(usable) == design.n_columns else design.keep(usable)
+    kept: Columns = design if len(usable) == design.n_columns else design.keep(usable)
     return State(kept, usable, np.full(len(usable), float(max(1, len(usable))) if alpha is None else alpha), carry)
 
 
@@ -92,7 +92,7 @@ def run(
     problem: Posed,
     state: State[Carry],
     *,
-    w_step: Callable[[DenseRows, FloatArray, Carry], WStep],
+    w_step: Callable[[Columns, FloatArray, Carry], WStep],
     rule: ScaleRule,
     trace: Trace,
     settings: Settings,

@@ -4,7 +4,7 @@ The minimiser of -log p(t | w) + Σ penalty_m |w_m|. The sites are the parabola 
 coordinate descent (docs/mathematics.md, section 2); the step to it is halved until the true objective rises.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,7 +31,11 @@ class L1Problem:
 
     def goal(self, mode: Mode) -> Mode:
         """Minimiser of the penalised parabola at this point."""
-        design, flat, sites = self.problem.design, self.problem.flat_intercept, mode.sites(self.problem, self.problem.design)
+        design, flat, sites = (
+            self.problem.design,
+            self.problem.flat_intercept,
+            mode.sites(self.problem, self.problem.design),
+        )
         b = np.maximum(np.asarray(sites.precision), TINY_PRECISION)
         level = float(sites.shift.sum() / b.sum()) if flat else 0.0
         Phi = design.columns(slice(None))
@@ -53,4 +57,4 @@ class L1Problem:
                     return there, Info(new, new - value, int(np.count_nonzero(there.w)))
             return here, Info(value, 0.0, int(np.count_nonzero(here.w)))
 
-        return iterate(replace(mode, _eta=None), step, trace=trace, settings=settings)
+        return iterate(Mode(mode.likelihood, mode.w, mode.level), step, trace=trace, settings=settings)

@@ -15,13 +15,14 @@ from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import posterior_from_gram
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.view import Mode
 
 FARTHEST = 15.0
 """A scale may go far (a weight that is not wanted any more), but not out of the range of numbers."""
+
 
 class Slopes(NamedTuple):
     """The log evidence of a design and its scales, and its derivatives with respect to both."""
@@ -127,7 +128,7 @@ def laplace_evidence(problem: Problem) -> Evidence:
     last: dict[int, Mode] = {}  # mode of the last model with as many weights, as a start: steps are small
 
     def at(K: FloatArray, scales: FloatArray) -> Slopes:
-        alpha, design = np.exp(scales), DenseRows.of(K)
+        alpha, design = np.exp(scales), FormedColumns(K)
         level = likelihood.base_level(t, weight) if flat else 0.0
         start = last.get(len(alpha), Mode(likelihood, np.zeros(len(alpha)), level))
         mode = Mode(likelihood, start.w, start.level).settled(problem, design, alpha)

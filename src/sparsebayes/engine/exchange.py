@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsebayes.core.prices import Price
 from sparsebayes.core.priors import Prior
+from sparsebayes.core.scales import TINY
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 
 
@@ -62,17 +63,25 @@ def exchanges(
     q = Q[outside, None] + F * (mean / var)
     own = prior.of(outside)
     nats = np.broadcast_to(price.nats, len(S)) * price.factor(len(active))
-    into, brings, scales = np.empty(len(active), dtype=np.intp), np.empty(len(active)), np.empty(len(active))
     inside = prior.of(active)
     gamma = np.clip(1 - alpha * var, 0.0, 1.0)
     present = inside.gain(alpha, gamma / var, mean / var) + inside.log_density(alpha) - nats[active]
-    for place in range(len(active)):
-        candidate = own.candidate(s[:, place], q[:, place])
-        worth = own.gain(candidate, s[:, place], q[:, place]) - nats[outside]
-        usable = np.isfinite(candidate)
-        worth[usable] += own.of(usable).log_density(candidate[usable])
-        best = int(np.argmax(np.where(usable, worth, -np.inf)))
-        into[place], scales[place] = outside[best], candidate[best]
-        brings[place] = worth[best] - present[place] if usable[best] else -np.inf
-    order = np.argsort(-brings)
-    return Exchange(active[order], into[order], scales[order], brings[order])
+    if prior.is_scale_free and np.ndim(price.nats) == 0:
+        # The largest q²/s brings most: only that one needs its logarithm.
+        place = np.argmax(q**2 / np.maximum(s, TINY), axis=0)
+    else:
+        place = np.argmax([_worth(own, s_i, q_i, nats[outside]) for s_i, q_i in zip(s.T, q.T, strict=True)], axis=1)
+    into, each = outside[place], np.arange(len(active))
+    best, s, q = prior.of(into), s[place, each], q[place, each]
+    scales, worth = best.candidate(s, q), _worth(best, s, q, nats[into])
+    order = np.argsort(-(worth - present))
+    return Exchange(active[order], into[order], scales[order], (worth - present)[order])
+
+
+def _worth(prior: Prior, s: FloatArray, q: FloatArray, nats: FloatArray) -> FloatArray:
+    """Nats of columns at their best precision, less their price; -∞ where no precision is of use."""
+    alpha = prior.candidate(s, q)
+    usable = np.isfinite(alpha)
+    worth = prior.gain(alpha, s, q) - nats
+    worth[usable] += prior.of(usable).log_density(alpha[usable])
+    return np.where(usable, worth, -np.inf)

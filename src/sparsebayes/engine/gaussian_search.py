@@ -134,5 +134,3 @@ def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
     if not hold_noise:
         gap = max(gap, noise_left(snapshot.problem, snapshot))
     return gap if is_free(snapshot.problem.price) else max(gap, exchange_of(snapshot).best_gain)
-
-

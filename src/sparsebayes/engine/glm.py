@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.scales import ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
 from sparsebayes.core.types import FloatArray, Scalar
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
@@ -102,7 +103,7 @@ def l1_by_scales(problem: Problem, penalty: float, settings: Settings) -> Result
         problem, first, w_step=_w_step(problem, "em"), rule=rule, trace=trace, settings=settings, prune_below=0.0
     )
     w = np.where(np.abs(state.carry.w) > 1e-7 * np.abs(state.carry.w).max(initial=0.0), state.carry.w, 0.0)
-    return _at_mode(problem, replace(state.carry, w=w, _eta=None), penalty, converged, trace)
+    return _at_mode(problem, Mode(state.carry.likelihood, w, state.carry.level), penalty, converged, trace)
 
 
 def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
@@ -126,10 +127,10 @@ def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
     return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
 
 
-def _w_step(problem: Problem, rule: str) -> Callable[[DenseRows, FloatArray, Point], WStep]:
+def _w_step(problem: Problem, rule: str) -> Callable[[Columns, FloatArray, Point], WStep]:
     """The w-step of a point, after which the likelihood's own parameters are re-estimated."""
 
-    def step(design: DenseRows, alpha: FloatArray, point: Point) -> WStep:
+    def step(design: Columns, alpha: FloatArray, point: Point) -> WStep:
         found = point.step(problem, design, alpha)
         return found._replace(point=found.point.relearned(problem, found.view, NOISE_RULES[rule]))
 
@@ -158,7 +159,7 @@ def _mode(problem: Problem, n: int) -> Mode:
     return Mode(problem.likelihood, np.zeros(n), level)
 
 
-def _standing(problem: Problem, state: batch.State[Point]) -> ScaleFit:
+def _standing(problem: Problem, state: batch.State[Any]) -> ScaleFit:
     """The end of a batch iteration, at its own final view."""
     point = state.carry.settled(problem, state.design, state.alpha)
     view = point.view(problem, state.design, state.alpha)
@@ -176,7 +177,7 @@ def _at_scales(problem: Problem, mode: Mode, root_z: FloatArray) -> ScaleFit:
 
 
 def _searched(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> Result:
-    """Search from a start and, because with a price the end depends on it, from nothing too; the better end is taken."""
+    """Search from a start and, with a price, from nothing too: the end depends on it, and the better one is taken."""
     here = Search(problem, settings.tol)
     best, converged = search(problem, start, trace, settings)
     if not here.is_free and len(start.active):
@@ -195,9 +196,7 @@ def _result(search: Search, at: Standing, converged: bool, trace: Trace) -> Resu
     return _described(search.problem, fit, worth, gap, converged, trace)
 
 
-def _described(
-    problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, converged: bool, trace: Trace
-) -> Result:
+def _described(problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, converged: bool, trace: Trace) -> Result:
     view = fit.view
     mean = fit.point.weights(problem, view)
     return Result(
@@ -206,7 +205,7 @@ def _described(
         posterior=_with_mean(view, mean),
         level=fit.point.level_at(problem, view),
         level_variance=view.level_variance,
-        origin=view.design.mean,
+        origin=view.design.offset,
         likelihood=fit.point.likelihood,
         log_evidence=fit.evidence,
         worth=worth,
@@ -220,7 +219,7 @@ def _with_mean(view: View, mean: FloatArray) -> GaussianPosterior:
     return view.posterior if mean is view.posterior.mean else replace(view.posterior, mean=mean)
 
 
-def _unsearched(problem: Problem, state: batch.State[Point], converged: bool, trace: Trace) -> Result:
+def _unsearched(problem: Problem, state: batch.State[Any], converged: bool, trace: Trace) -> Result:
     """A model whose columns were not chosen: no column has a worth of its own."""
     n, gap = problem.design.n_columns, trace.infos[-1].change
     return _described(problem, _standing(problem, state), np.zeros(n), gap, converged, trace)

@@ -12,7 +12,8 @@ from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import total
 from sparsebayes.core.scales import noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns
+from sparsebayes.engine.batch import PRUNE_BELOW
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scales import LONGEST, newton_step
 from sparsebayes.engine.view import Point, View
@@ -21,6 +22,8 @@ MAX_TURNS = 2000
 """Turns that a fit may take; usually a dozen are enough, contact points of nearly separable classes take hundreds."""
 SLOWEST = 0.05
 """Smallest part of a step of log α that is taken when the steps keep turning back."""
+FASTER = 1.5
+"""Factor by which the part grows again with each step that does not turn back."""
 JUDGE_BELOW = 0.1
 """A column is judged once the evidence moves by no more nats than this: far from the mode the view misjudges."""
 
@@ -32,7 +35,7 @@ class ScaleFit:
     active: IntArray
     alpha: FloatArray
     point: Point
-    design: DenseRows
+    design: Columns
     """The columns of the model, formed."""
     view: View
     evidence: float
@@ -76,6 +79,7 @@ class _ScaleFitting:
         self.active, self.alpha = active, np.maximum(alpha, problem.prior.min_alpha)
         self.design = problem.design.keep(active)
         self.point = point.revived(problem, self.design, self.alpha)
+        self.unbounded = bool(np.isinf(problem.prior.floor))
         self.last, self.pace, self.evidence = np.zeros(len(alpha)), 1.0, -np.inf
 
     def run(self) -> ScaleFit:
@@ -88,7 +92,7 @@ class _ScaleFitting:
     def _look(self) -> float:
         """The view here; how far the evidence has moved."""
         problem, alpha = self.problem, self.alpha
-        if np.isfinite(problem.prior.floor):  # which weights are at their floor is known at the mode only
+        if not self.unbounded:  # which weights are at their floor is known at the mode only
             self.point = self.point.settled(problem, self.design, alpha)
         self.view = self.point.view(problem, self.design, alpha)
         before, prior = self.evidence, problem.prior.of(self.active)
@@ -117,7 +121,7 @@ class _ScaleFitting:
             return True
         # Signs of steps at rounding level mean nothing.
         turned = step @ self.last < -(self.tol**2)
-        self.pace = max(self.pace / 2, SLOWEST) if turned else min(1.1 * self.pace, 1.0)
+        self.pace = max(self.pace / 2, SLOWEST) if turned else min(FASTER * self.pace, 1.0)
         self.last = self.pace * step
         self.point = self.point.follow(problem, self.design, self.view, alpha)
         self.point = self.point.relearned(problem, self.view, noise_mackay)
@@ -137,8 +141,8 @@ class _ScaleFitting:
     def _leaving(self, moved: float) -> BoolArray:
         """Columns that leave now.
 
-        A weight at its floor leaves at once: the mode is the same without it. Of those that the view gives no use at any
-        precision the one that costs most leaves.
+        A weight at its floor leaves at once: the mode is the same without it. Of those that the view gives no use at
+        any precision, all leave that hardly matter any more, or else the one that costs most.
         """
         mean, var = self.point.weights(self.problem, self.view), self.view.posterior.var
         leaves = mean <= self.problem.prior.floor
@@ -148,15 +152,17 @@ class _ScaleFitting:
         s, q = relevance(self.alpha, var) / var, mean / var
         worthless = prior.gain(prior.candidate(s, q), s, q) <= 0
         if worthless.any():
-            leaves[np.argmin(np.where(worthless, prior.gain(self.alpha, s, q), np.inf))] = True
+            present = prior.gain(self.alpha, s, q)
+            leaves = worthless & (np.abs(present) <= PRUNE_BELOW)
+            leaves[np.argmin(np.where(worthless, present, np.inf))] = True
         return leaves
 
     def _drop(self, leaves: BoolArray) -> None:
         stays = ~leaves
         self.active, self.alpha, self.last = self.active[stays], self.alpha[stays], self.last[stays]
         self.design = self.design.keep(stays)
-        self.point = self.point.keep(stays).revived(self.problem, self.design, self.alpha)
-        self.evidence = -np.inf
+        self.point = self.point.reduced(stays, self.view) if self.unbounded else self.point.keep(stays)
+        self.point = self.point.revived(self.problem, self.design, self.alpha)
 
     def _result(self, converged: bool) -> ScaleFit:
         return ScaleFit(self.active, self.alpha, self.point, self.design, self.view, self.evidence, converged, self.tol)
@@ -165,7 +171,8 @@ class _ScaleFitting:
 def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> ScaleFit:
     """The model without some of its columns, fitted anew under the real likelihood."""
     stays = ~columns
-    return fit_scales(problem, fit.active[stays], fit.alpha[stays], fit.point.keep(stays), tol, drop_worthless=False)
+    point = fit.point.reduced(stays, fit.view) if np.isinf(problem.prior.floor) else fit.point.keep(stays)
+    return fit_scales(problem, fit.active[stays], fit.alpha[stays], point, tol, drop_worthless=False)
 
 
 def with_more(
@@ -179,5 +186,3 @@ def with_more(
 def refitted(problem: Problem, fit: ScaleFit, tol: float, *, drop_worthless: bool) -> ScaleFit:
     """The same model to another tolerance."""
     return fit_scales(problem, fit.active, fit.alpha, fit.point, tol, drop_worthless=drop_worthless)
-
-

@@ -3,8 +3,8 @@
 1. One wide pass gives S and Q of all candidates under the view of the present model (engine/candidates.py).
 2. The most promising of them are the working set. Under the view they are a least-squares problem with known noise, on
    which the Gaussian search (engine/ascent.py) runs to its end. Columns that it added are the proposal.
-3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py). Nothing
-   leaves except on the real priced evidence, and nothing enters that does not raise it.
+3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py).
+   Nothing leaves except on the real priced evidence, and nothing enters that does not raise it.
 4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
    again under the same view. The certificate is that nothing is left, in nats.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sparsebayes.core.prices import is_free
+from sparsebayes.core.prices import cheaper, is_free
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.candidates import Candidates, least_squares
@@ -34,7 +34,7 @@ LOOSE = 0.03
 MIN_RISE = 1e-3
 """Nats of real evidence that a move must bring where columns have a price; less is within the view's own error."""
 DOUBT = 3.0
-"""What a kept column is worth by the view is believed from this many prices on; below, the model is fitted without it."""
+"""From this many prices on, what a column is worth by the view is believed; below, the model is fitted without it."""
 TRIES = 3
 """Single columns of a refused proposal, best first, that are tried alone."""
 LOWER_PRICE = 3.0
@@ -56,6 +56,14 @@ class Standing:
     """Columns whose deletion was tried and lowers the evidence."""
     exchanged: frozenset[tuple[int, int]] = frozenset()
     """Exchanges that were tried and lower it."""
+    seen: list[Candidates] = field(default_factory=list, compare=False, repr=False)
+    """All candidates under the view of the model, once they were looked at."""
+
+    def candidates(self, problem: Problem) -> Candidates:
+        """All candidates under the view of the model: one wide pass, once."""
+        if not self.seen:
+            self.seen.append(Candidates.of(problem, self.fit))
+        return self.seen[0]
 
 
 @dataclass(frozen=True)
@@ -82,17 +90,19 @@ class Search:
 
     def step(self, at: Standing, room: int) -> tuple[Standing, Info, int]:
         """Add what is proposed; else delete or exchange; else end. Also returns how many columns may still enter."""
-        found = Candidates.of(self.problem, at.fit)
+        found = at.candidates(self.problem)
         moves = found.moves(self.problem)
         outside = np.isinf(found.alpha())
         gain = np.where(outside, moves.gain, 0.0)
         gain[list(at.refused)] = 0.0
         best = float(gain.max(initial=0.0))
-        if room > 0 and best > self.min_rise:
+        is_exact = at.fit.tol <= self.tol
+        # What is promised to a model that was fitted loosely counts only if it is more than that.
+        if room > 0 and best > (self.min_rise if is_exact else max(LOOSE, self.min_rise)):
             there, n_added = self._added(at, found, gain, moves.alpha, room)
             return there, self._info(there.fit, best, "add"), room - n_added
-        exact = at if self._is_exact(at.fit) else replace(at, fit=self._exact(at.fit))
-        if exact is not at:
+        if not is_exact:
+            exact = Standing(refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free), at.refused)
             return exact, self._info(exact.fit, np.inf, "settle"), room
         there = self._deleted(at, moves.worth)
         if there.fit is at.fit:
@@ -103,20 +113,15 @@ class Search:
     def _info(self, fit: ScaleFit, change: float, action: str) -> Info:
         return Info(fit.evidence, change, len(fit.active), fit.view.posterior.jitter, action)
 
-    def _is_exact(self, fit: ScaleFit) -> bool:
-        return fit.tol <= self.tol
-
-    def _exact(self, fit: ScaleFit) -> ScaleFit:
-        return refitted(self.problem, fit, self.tol, drop_worthless=self.is_free)
-
     # --- additions ---
 
     def _added(
         self, at: Standing, found: Candidates, gain: FloatArray, alpha: FloatArray, room: int
     ) -> tuple[Standing, int]:
         """The model with the proposed columns that raise the real evidence; without any, they are refused."""
-        columns, scales = self.propose(at.fit, found, gain, room)
-        there = with_more(self.problem, at.fit, columns, scales, LOOSE, drop_worthless=self.is_free)
+        columns, scales, others = self.propose(at.fit, found, gain, room)
+        here = replace(at.fit, alpha=others)
+        there = with_more(self.problem, here, columns, scales, LOOSE, drop_worthless=self.is_free)
         there = self._pruned(there)
         if self.better(there, at.fit):
             return Standing(there), len(np.setdiff1d(there.active, at.fit.active))
@@ -130,23 +135,25 @@ class Search:
         tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
         return replace(at, refused=at.refused | tried), 0
 
-    def propose(self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int) -> tuple[IntArray, FloatArray]:
-        """Columns to add and their precisions: what the Gaussian search adds to the model under its view."""
+    def propose(
+        self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
+    ) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Columns to add, their precisions, and those of the model, as the Gaussian search under its view has them."""
         promising = np.flatnonzero(gain > 0)
-        size = len(gain) if len(gain) <= ALL_COLUMNS else WORKING_SET
-        order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:size]
+        order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:WORKING_SET]
         columns = np.append(fit.active, np.sort(promising[order]))
         view = least_squares(self.problem, fit, columns)
         ascent = Ascent(view, Solution(np.arange(len(fit.active)), fit.alpha, 1.0))
         # Finer than a tenth of what is promised need not be: the real likelihood decides in the end.
         limits = Limits(min(LOOSE, 0.1 * float(gain.max())), hold_noise=True, max_additions=room)
         ascent.run(limits, Trace(), 10 * len(columns))
-        state = ascent.state
-        new = [(columns[j], a) for j, a in zip(state.active, state.alpha_inside, strict=True) if j >= len(fit.active)]
-        if not new:  # the first addition was taken back: the best column alone
-            j = int(np.argmax(gain))
-            return np.array([j], dtype=np.intp), found.moves(self.problem).alpha[[j]]
-        return np.array([j for j, _ in new], dtype=np.intp), np.array([a for _, a in new])
+        alpha = ascent.state.alpha
+        inside, new = alpha[: len(fit.active)], np.flatnonzero(np.isfinite(alpha[len(fit.active) :])) + len(fit.active)
+        others = np.where(np.isfinite(inside), inside, fit.alpha)
+        if not len(new):  # the first addition was taken back: the best column alone
+            j = np.array([np.argmax(gain)], dtype=np.intp)
+            return j, found.moves(self.problem).alpha[j], fit.alpha
+        return columns[new], alpha[new], others
 
     def _pruned(self, fit: ScaleFit) -> ScaleFit:
         """Without the columns that are not worth their price, one after the other, by the real evidence."""
@@ -220,7 +227,7 @@ class Search:
 
         Changes that were tried and did not bring what the view promised do not count.
         """
-        found = Candidates.of(self.problem, at.fit)
+        found = at.candidates(self.problem)
         moves = found.moves(self.problem)
         gain, worth = moves.gain.copy(), moves.worth.copy()
         gain[list(at.refused)] = 0.0
@@ -255,7 +262,7 @@ def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) 
     best, converged = climb(here, start, settings, trace)
     if here.is_free:
         return best, converged
-    lower = replace(here, problem=replace(problem, price=replace(problem.price, nats=problem.price.nats / LOWER_PRICE)))
+    lower = replace(here, problem=replace(problem, price=cheaper(problem.price, LOWER_PRICE)))
     while converged:
         extra = Trace()
         low, _ = climb(lower, best.fit, settings, extra, PERTURBED_ADDITIONS)
@@ -282,5 +289,5 @@ def cold_start(problem: Problem) -> ScaleFit:
     ascent = Ascent(view, Solution(nothing, np.empty(0), LABEL_NOISE))
     ascent.run(low_noise_limits(view), Trace(), design.n_columns)
     active = np.array(ascent.state.active, dtype=np.intp)
-    alpha = design.keep(active).column_square(problem.weight) / problem.weight.sum()
+    alpha = problem.weight @ design.columns(active) ** 2 / problem.weight.sum()
     return fit_scales(problem, active, alpha, problem.start(len(active)), LOOSE, drop_worthless=True)

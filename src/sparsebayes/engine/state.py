@@ -5,10 +5,9 @@ S, Q of the candidates, and keep them current by rank-one updates while columns 
 section 4; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -18,15 +17,12 @@ from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, r
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves, best_moves
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine import compiled
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 
-try:
+if TYPE_CHECKING:
     from sparsebayes.engine import _native
-except ImportError:  # no compiler when the package was installed
-    _native = None  # type: ignore[assignment]
 
-COMPILED = _native is not None and os.environ.get("SPARSEBAYES_COMPILED") != "0"
-"""Whether the compiled state is used. SPARSEBAYES_COMPILED=0 in the environment asks for the NumPy form."""
 COPY = 1 - 1e-10
 """Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products."""
 PREFETCH = 32
@@ -43,7 +39,7 @@ def working_set_size(n_columns: int) -> int:
 
 
 def rank_candidates(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
-    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns has no influence."""
+    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns does not matter."""
     return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
 
 
@@ -173,10 +169,17 @@ class State:
         self.alpha[self.active], self.noise = alpha, noise
         self.refresh()
 
-    def rescale(self, noise: float, objective: float) -> None:
-        """Multiply σ² and all prior variances by one factor: μ stays, Σ grows with the factor, S and Q shrink."""
-        factor = noise / self.noise
-        self.noise, self.objective = noise, objective
+    def rescale(self, noise_floor: float) -> None:
+        """Multiply σ² and all prior variances by one factor, the best: μ stays, Σ grows with it, S and Q shrink.
+
+        As a function of σ² the objective is then -(½N + c) log σ² - (2d + tᵀ(t - Φμ))/(2σ²), where
+        tᵀ(t - Φμ) = ‖t - Φμ‖² + σ² μᵀAμ without cancellation. A Laplace prior's part, -½ λΣg with g = 1/(ασ²), stays.
+        """
+        p, before = self.problem, self.noise
+        best = (2 * p.d + self.residual + before * self.penalty) / (2 * p.c + p.n)
+        self.noise = max(best, noise_floor)
+        factor = self.noise / before
+        self.objective -= (0.5 * p.n + p.c) * float(np.log(factor) + best / self.noise - best / before)
         self.alpha[self.active] /= factor
         self.Sigma *= factor
         self.S /= factor
@@ -207,7 +210,9 @@ class State:
         beta, M, working = 1 / self.noise, len(self.active), self.working
         self._append_column(M, j, lambda: working[:PREFETCH])
         g = self.Sigma @ (beta * self._gram[j, :M])
-        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)  # φ_mᵀ B e_j, e_j = φ_j outside the model
+        beta_e = beta * (
+            self._gram[working, M] - self._gram[working, :M] @ g
+        )  # φ_mᵀ B e_j, e_j = φ_j outside the model
         var = 1 / (alpha + self.S[j])
         mean = var * self.Q[j]
         corner = -var * g[:, None]
@@ -255,51 +260,34 @@ class State:
         return np.asarray(copy, dtype=np.intp)
 
 
-class CompiledState:
-    """`State`, compiled; the numbers are read from it when they are asked for."""
-
-    def __init__(self, problem: LeastSquares, start: Solution) -> None:
-        assert _native is not None
-        self.problem = problem
-        rules, n = problem.prior.rules, problem.n_columns
-        assert rules is not None
-        self.native = _native.State(
-            problem,
-            start.active.tolist(),
-            start.alpha.tolist(),
-            start.noise,
-            a=float(rules.a),
-            b=np.full(n, rules.b) if np.isscalar(rules.b) else np.asarray(rules.b, dtype=np.float64),
-            rate=float(rules.rate),
-            positive=rules.positive,
-            nats=np.broadcast_to(np.asarray(problem.price.nats, dtype=np.float64), n).copy(),
-            copy=COPY,
-            lost_digits=LOST_DIGITS,
-            working=working_set_size(n),
-            prefetch=PREFETCH,
-            jitter_ladder=list(JITTER_LADDER),
-        )
-        for name in ("move", "set_scales", "rescale", "refresh"):
-            setattr(self, name, getattr(self.native, name))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.native, name)
-
-    def survey(self, price: Marginal) -> None:
-        """Everything from scratch; then the working set is chosen anew."""
-        self.native.survey((*price.outside, *price.inside))
-
-    def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]:
-        """The column whose move brings most, the nats, and its new precision."""
-        return self.native.best(may_add, min_novelty, (*price.outside, *price.inside))
-
-
-AnyState = State | CompiledState
+AnyState: TypeAlias = "State | _native.State"
 
 
 def state_of(problem: LeastSquares, start: Solution) -> AnyState:
     """Compiled if available and the prior's rules are, else NumPy."""
-    return CompiledState(problem, start) if COMPILED and problem.prior.rules is not None else State(problem, start)
+    rules, n = problem.prior.rules, problem.n_columns
+    if not compiled.COMPILED or rules is None:
+        return State(problem, start)
+    return compiled.native.State(
+        problem,
+        start.active.tolist(),
+        start.alpha.tolist(),
+        start.noise,
+        a=rules.a,
+        b=_per_column(rules.b, n),
+        rate=rules.rate,
+        positive=rules.positive,
+        nats=_per_column(problem.price.nats, n),
+        copy=COPY,
+        lost_digits=LOST_DIGITS,
+        working=working_set_size(n),
+        prefetch=PREFETCH,
+        jitter_ladder=list(JITTER_LADDER),
+    )
+
+
+def _per_column(value: FloatArray | float, n: int) -> FloatArray:
+    return value if isinstance(value, np.ndarray) else np.full(n, value, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -323,8 +311,8 @@ class Snapshot:
     gamma_sum: float
 
     @classmethod
-    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
-        """Where the state is now."""
+    def of(cls, problem: LeastSquares, state: AnyState, price: Marginal) -> "Snapshot":
+        """Where the state of a problem is now."""
         state.survey(price)
         active = np.array(state.active, dtype=np.intp)
         alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
@@ -335,7 +323,7 @@ class Snapshot:
             zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
             posterior = GaussianPosterior(state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter)
         more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum
-        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
+        return cls(problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
 
     @property
     def solution(self) -> Solution:

@@ -7,16 +7,19 @@ to the mode is written here and nowhere else (docs/mathematics.md, sections 1 an
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
 
 import numpy as np
 
 from sparsebayes.core.evidence import integral
 from sparsebayes.core.likelihoods import Likelihood, Sites, expansion, weighted
-from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
+from sparsebayes.core.linalg import JITTER_LADDER
+from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior, relevance
 from sparsebayes.core.scales import TINY, NoiseRule
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns
+from sparsebayes.data.formed import FormedColumns
+from sparsebayes.engine import compiled
 
 if TYPE_CHECKING:
     from sparsebayes.engine.problem import Problem
@@ -35,7 +38,7 @@ LONGEST_LEAP = 30.0
 class View:
     """The posterior of the weights and of η = level + Φw under sites; Φ is centred where the intercept is flat."""
 
-    design: DenseRows
+    design: Columns
     sites: Sites
     posterior: GaussianPosterior
     level: float
@@ -45,18 +48,13 @@ class View:
     eta: FloatArray
     """Posterior mean of every row's η."""
 
-    @property
-    def rows(self) -> DenseRows:
-        """The design."""
-        return self.design
-
     def variance(self) -> FloatArray:
         """Posterior variance of every row's η."""
         return self.level_variance + self.posterior.predictor_variance(self.design)
 
-    def intercept(self, origin: FloatArray) -> float:
-        """Posterior mean of η at the point `origin` of the input space."""
-        return self.level - float(((self.design.mean - origin) / self.design.scale) @ self.posterior.mean)
+    def intercept(self) -> float:
+        """Posterior mean of η where all columns are zero before they were centred by the sites."""
+        return self.level - float(self.design.offset @ self.posterior.mean)
 
     def integral(self, alpha: FloatArray) -> float:
         """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
@@ -64,11 +62,11 @@ class View:
         return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
 
 
-def take_view(
-    design: DenseRows, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None
-) -> View:
+def take_view(design: Columns, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None) -> View:
     """Posterior under given sites; `own` are sites of the weights themselves, a factor of their prior."""
     b, h = np.asarray(sites.precision), sites.shift
+    if compiled.COMPILED and own is None and b.ndim and _is_small(design):
+        return _compiled_view(design, sites, alpha, flat_intercept)
     level, variance = 0.0, 0.0
     if flat_intercept:
         total = float(b.sum())
@@ -79,6 +77,22 @@ def take_view(
     else:
         posterior = gaussian_posterior(design, b, h - b * level, alpha + own.precision, own.shift)
     return View(design, sites, posterior, level, variance, level + design.predict(posterior.mean))
+
+
+def _is_small(design: Columns) -> TypeGuard[FormedColumns]:
+    """Whether the columns are formed and fewer than rows."""
+    return design.is_plain and design.n_columns <= design.n_rows
+
+
+def _compiled_view(design: FormedColumns, sites: Sites, alpha: FloatArray, flat_intercept: bool) -> View:
+    ladder = list(JITTER_LADDER)
+    mean, Sigma, root, logdet, jitter, eta, offset, level, variance = compiled.native.take_view(
+        design.Phi, np.asarray(sites.precision), sites.shift, alpha, flat_intercept, ladder
+    )
+    var = Sigma.diagonal()
+    gamma, zeros = relevance(alpha, var), np.zeros(len(alpha))
+    posterior = GaussianPosterior(mean, var, gamma, logdet, root, zeros, 1, jitter, Sigma)
+    return View(FormedColumns(design.Phi, offset) if flat_intercept else design, sites, posterior, level, variance, eta)
 
 
 class WStep(NamedTuple):
@@ -110,18 +124,21 @@ class Point(Protocol):
         """With its present parameters."""
 
     def keep(self, which: BoolArray) -> Self:
-        """Without some of the weights."""
+        """Without some of the weights, the others unchanged."""
+
+    def reduced(self, which: BoolArray, view: View) -> Self:
+        """Without some of the weights, where the view expects the others to be then."""
 
     def grow(self, n: int) -> Self:
         """With n weights more, at zero."""
 
-    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The sites here."""
 
-    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under them."""
 
-    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """Log evidence at the view here, less ½ log|A| and the hyper-prior."""
 
     def weights(self, problem: "Problem", view: View) -> FloatArray:
@@ -130,16 +147,16 @@ class Point(Protocol):
     def level_at(self, problem: "Problem", view: View) -> float:
         """The intercept that goes with `weights`, at the view's own origin."""
 
-    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> Self:
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
         """A better point to start from, if this one is hopeless."""
 
-    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> Self:
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> Self:
         """One step of the point, given the view here."""
 
-    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> Self:
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
         """The point that belongs to these precisions, as far as it is defined without a further re-estimation."""
 
-    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view that these precisions ask for, as far as it can be had at once."""
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> Self:
@@ -147,8 +164,6 @@ class Point(Protocol):
 
 
 def _relearned(likelihood: Likelihood, problem: "Problem", view: View, rule: NoiseRule) -> Likelihood:
-    if not likelihood.learns:
-        return likelihood
     return likelihood.updated(problem.t, problem.weight, view.eta, view.variance(), rule)
 
 
@@ -160,38 +175,51 @@ class Mode:
     w: FloatArray
     level: float = 0.0
     _eta: FloatArray | None = field(default=None, compare=False, repr=False)
+    _log_density: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
+    """log p(tₙ | ηₙ) of every row, once it was asked for."""
 
     def keep(self, which: BoolArray) -> "Mode":
         """Without some of the weights."""
-        return replace(self, w=self.w[which], _eta=None)
+        return Mode(self.likelihood, self.w[which], self.level)
+
+    def reduced(self, which: BoolArray, view: View) -> "Mode":
+        """The other weights take over: μ - Σ_d Σ_dd⁻¹ μ_d for the dropped ones d, by the rule of a deletion."""
+        posterior = view.posterior
+        Sigma, drop = posterior.covariance(), ~which
+        share = np.linalg.solve(Sigma[np.ix_(drop, drop)], posterior.mean[drop])
+        w = posterior.mean[which] - Sigma[np.ix_(which, drop)] @ share
+        return Mode(self.likelihood, w, view.level - float(view.design.offset[which] @ w))
 
     def grow(self, n: int) -> "Mode":
         """With n weights more, at zero."""
         return replace(self, w=np.append(self.w, np.zeros(n)))
 
-    def eta(self, design: DenseRows) -> FloatArray:
+    def eta(self, design: Columns) -> FloatArray:
         """The linear predictor."""
         return self.level + design.predict(self.w) if self._eta is None else self._eta
 
-    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The expansion at the mode."""
-        return expansion(self.likelihood, problem.t, self.eta(design), problem.weight)
+        known = self._log_density[0] if self._log_density else None
+        return expansion(self.likelihood, problem.t, self.eta(design), problem.weight, known)
 
-    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under it."""
         own = problem.prior.weight_sites(self.w)
         return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept, own)
 
-    def log_likelihood(self, problem: "Problem", design: DenseRows) -> float:
+    def log_likelihood(self, problem: "Problem", design: Columns) -> float:
         """log p(t | w)."""
-        return float(problem.weight @ self.likelihood.log_density(problem.t, self.eta(design)))
+        if not self._log_density:
+            self._log_density.append(self.likelihood.log_density(problem.t, self.eta(design)))
+        return float(problem.weight @ self._log_density[0])
 
-    def penalised(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> float:
+    def penalised(self, problem: "Problem", design: Columns, alpha: FloatArray) -> float:
         """log p(t | w) - ½ wᵀAw, and what else the prior says of the weights."""
         fit = self.log_likelihood(problem, design)
         return fit - 0.5 * float(alpha @ self.w**2) + problem.prior.log_factor(self.w)
 
-    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """Laplace's log evidence at the view here, less ½ log|A| and the hyper-prior.
 
         With a Gaussian prior this is the view's own integral, which at a distance δ from the mode is wrong by δ³ only.
@@ -208,15 +236,15 @@ class Mode:
 
     def level_at(self, problem: "Problem", view: View) -> float:
         """Under a bounded prior that of the mode."""
-        return view.level if np.isinf(problem.prior.floor) else self.level + float(view.design.mean @ self.w)
+        return view.level if np.isinf(problem.prior.floor) else self.level + float(view.design.offset @ self.w)
 
-    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Mode":
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
         """The model without weights where that is better: with all rows saturated there is no curvature to go by."""
         level = self.likelihood.base_level(problem.t, problem.weight) if problem.flat_intercept else 0.0
         base = Mode(self.likelihood, np.zeros_like(self.w), level, np.full(len(problem.t), level))
         return max((self, base), key=lambda mode: mode.penalised(problem, design, alpha))
 
-    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Mode":
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Mode":
         """Newton's step, halved until it is no step down.
 
         Weights have a floor in some models. One at the floor that the slope pushes against it stays there, the others
@@ -237,7 +265,7 @@ class Mode:
             part /= 2
         return self
 
-    def _goal(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Mode":
+    def _goal(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Mode":
         """Where Newton's whole step leads."""
         floor, flat = problem.prior.floor, problem.flat_intercept
         if np.isfinite(floor):
@@ -247,13 +275,13 @@ class Mode:
                 part, w = design.keep(free), np.zeros_like(self.w)
                 view = take_view(part, self.sites(problem, design), alpha[free], flat)
                 w[free] = view.posterior.mean
-                return Mode(self.likelihood, w, view.intercept(part.mean) if flat else 0.0)
-        level = view.intercept(design.mean) if flat else 0.0
+                return Mode(self.likelihood, w, view.intercept() if flat else 0.0)
+        level = view.intercept() if flat else 0.0
         own = problem.prior.weight_sites(self.w)
         eta = view.eta if own is None else None
         return Mode(self.likelihood, view.posterior.mean, level, eta)
 
-    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Mode":
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
         """The maximum of the penalised likelihood, by Newton's method.
 
         It ends when a step gains no more than rounding; the error of the weights is then the square of the last step's.
@@ -267,7 +295,7 @@ class Mode:
                 break
         return here
 
-    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at the mode."""
         mode = self.settled(problem, design, alpha)
         view = mode.view(problem, design, alpha)
@@ -275,7 +303,9 @@ class Mode:
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> "Mode":
         """With the likelihood's own parameters re-estimated."""
-        return replace(self, likelihood=_relearned(self.likelihood, problem, view, rule))
+        if not self.likelihood.learns:
+            return self
+        return Mode(_relearned(self.likelihood, problem, view, rule), self.w, self.level, self._eta)
 
 
 @dataclass(frozen=True)
@@ -291,19 +321,23 @@ class Contact:
         """Rows stay when weights go."""
         return replace(self, before=())
 
+    def reduced(self, which: BoolArray, view: View) -> "Contact":
+        """Rows stay when weights go."""
+        return replace(self, before=())
+
     def grow(self, n: int) -> "Contact":
         """Rows stay when weights come."""
         return replace(self, before=())
 
-    def sites(self, problem: "Problem", design: DenseRows) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The bound."""
         return weighted(self.likelihood.bound(problem.t, self.xi), problem.weight)
 
-    def view(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under it."""
         return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept)
 
-    def value(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """The bound on the log evidence, less ½ log|A| and the hyper-prior."""
         return view.integral(alpha)
 
@@ -315,7 +349,7 @@ class Contact:
         """That of the view."""
         return view.level
 
-    def revived(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Contact":
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: a bound is never hopeless."""
         return self
 
@@ -323,7 +357,7 @@ class Contact:
         """ξ² = E[(η - centre)²], where the bound is largest."""
         return np.sqrt((view.eta - self.likelihood.centre(problem.t)) ** 2 + view.variance())
 
-    def follow(self, problem: "Problem", design: DenseRows, view: View, alpha: FloatArray) -> "Contact":
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Contact":
         """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
 
         They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
@@ -338,15 +372,17 @@ class Contact:
         length = min(float(np.sqrt(first / max(bend, TINY))), LONGEST_LEAP)
         return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
 
-    def settled(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> "Contact":
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: any contact points make a bound."""
         return self
 
-    def step(self, problem: "Problem", design: DenseRows, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at these contact points, and the tightest ones for the next step."""
         view = self.view(problem, design, alpha)
         return WStep(view, view.integral(alpha), replace(self, xi=self.tightest(problem, view)))
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> "Contact":
         """With the likelihood's own parameters re-estimated."""
+        if not self.likelihood.learns:
+            return self
         return replace(self, likelihood=_relearned(self.likelihood, problem, view, rule))

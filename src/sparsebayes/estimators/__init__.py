@@ -1,5 +1,11 @@
-"""scikit-learn's face: validation, labels, storing and predicting."""
+"""scikit-learn's face: validation, labels, storing and predicting.
 
+Beside the estimators, the package exports what other rooms need: `kept` reads what a fitted model keeps.
+"""
+
+from sparsebayes.estimators._kept import Kept, feature_names, kept
+from sparsebayes.estimators._notebook import short
+from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
 from sparsebayes.estimators.ard import ARDRegressor
 from sparsebayes.estimators.bls import BLSRegressor
 from sparsebayes.estimators.drvm import DRVMRegressor
@@ -9,6 +15,26 @@ from sparsebayes.estimators.pfcvm import PFCVMClassifier
 from sparsebayes.estimators.rvc import RVMClassifier
 from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
+
+__all__ = [
+    "ESTIMATORS",
+    "SCREEN",
+    "ARDRegressor",
+    "BLSRegressor",
+    "Bar",
+    "DRVMRegressor",
+    "Kept",
+    "PCVMClassifier",
+    "PFCVMClassifier",
+    "RVMClassifier",
+    "RVMRegressor",
+    "SparseLogisticRegression",
+    "VBLogisticRegression",
+    "feature_names",
+    "kept",
+    "looked_at",
+    "short",
+]
 
 ESTIMATORS = (
     ARDRegressor,

@@ -181,7 +181,9 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
         if self.far_variance == "augment":
             far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
         freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, found.problem.n)
-        return book.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.prior.rules.rate)
+        return book.kernel_fit(
+            fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.prior.rules.rate
+        )
 
     def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
         """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""

@@ -173,7 +173,16 @@ class Units:
         return rate * np.where(np.isfinite(self.scale), self.scale, 0.0) ** 2
 
     def start(self, fit: LinearFit) -> Solution:
-        """An earlier fit as a start, without the columns that have become constant."""
+        """An earlier fit as a start, without the columns that have become constant.
+
+        The fit may come from a file, and the compiled search does not check the columns that it is given.
+        """
+        known = np.arange(len(self.scale))
+        if not np.isin(fit.columns, known).all() or len(np.unique(fit.columns)) < len(fit.columns):
+            raise ValueError(
+                f"the earlier fit keeps columns {fit.columns.tolist()[:10]}, but there are {len(known)}: "
+                "set warm_start=False"
+            )
         usable = np.isfinite(self.scale[fit.columns])
         columns = fit.columns[usable]
         return Solution(columns, fit.precision[usable] / self.scale[columns] ** 2, fit.noise_variance / self.unit**2)
@@ -187,7 +196,7 @@ class Units:
             result.active,
             result.alpha,
             self.scale,
-            problem.design.mean,
+            problem.design.origin,
             log_evidence=result.log_evidence - per_unit,
             path=np.array(result.trace.objective) - per_unit,
             worth=result.worth[:n_features],

@@ -96,8 +96,8 @@ class RVMClassifier(KernelClassifier):
         Never shrunk nor pruned; or one more weight with its own precision, as in SparseBayes and the SLR toolbox.
     max_iter : int, default=10000
         Largest number of steps.
-    tol : float, default=1e-6
-        Iterations end when neither the objective (in nats) nor the log precisions move by more than this.
+    tol : float, default=1e-3
+        The fit has converged when no single change of the model promises more nats than this.
     random_state : int, RandomState or None, default=None
         Which rows an integer `candidates` draws.
     n_jobs : int, default=None
@@ -178,7 +178,7 @@ class RVMClassifier(KernelClassifier):
         fit_intercept: bool = True,
         intercept_prior: str = "flat",
         max_iter: int = 10_000,
-        tol: float = 1e-6,
+        tol: float = 1e-3,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

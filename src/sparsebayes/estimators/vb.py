@@ -95,6 +95,7 @@ class VBLogisticRegression(LinearClassifier):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _beliefs: list[incremental.Belief] | None
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class VBLogisticRegression(LinearClassifier):
         X, codes, weight = self._validated(X, y, sample_weight)
         self._store(self._fit_all(X, codes, weight))
         self.n_samples_seen_ = float(weight.sum())
-        self._beliefs: list[incremental.Belief] | None = None
+        self._beliefs = None
         warn_unless_converged(self)
         return self
 

@@ -1,7 +1,7 @@
-"""Figures of fitted models, in scikit-learn's manner: `from_…` computes, `plot` draws.
+"""Figures of fitted models as in scikit-learn: `from_…` computes, `plot` draws.
 
-Every display also lists its numbers (`to_table`) and says in words what it shows (`text`). matplotlib is imported when
-the first one is drawn: `pip install 'sparsebayes[plot]'`.
+Every display also lists its numbers (`to_table`) and describes itself in a sentence (`text`). matplotlib is imported
+by the first `plot`: `pip install 'sparsebayes[plot]'`.
 """
 
 from sparsebayes.inspection.coverage import CoverageDisplay

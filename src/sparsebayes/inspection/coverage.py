@@ -1,4 +1,4 @@
-"""Whether a model is as sure as it should be: intervals and probabilities against what happened."""
+"""Calibration of intervals and probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,35 +8,35 @@ from scipy.stats import binom
 from sklearn.base import is_classifier
 
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
-from sparsebayes.inspection._display import Display, column, one_of, unwrapped
-from sparsebayes.inspection._style import BLUE, GREY, PALE, RED, percent
+from sparsebayes.inspection.display import Display, column, one_of, unwrapped
+from sparsebayes.inspection.style import BLUE, GREY, PALE, RED, percent
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 CHANCE = 0.95
-"""Probability that a point of a model that tells the truth lies in the band."""
+"""Probability that a point of a well calibrated model lies in the band."""
 
 
 class CoverageDisplay(Display):
-    """What a model promises against what happens on rows that it has not seen.
+    """Calibration on held-out rows.
 
-    For regressors: how many of the rows lie in their intervals, against the coverage of these; for classifiers: how
-    often a class came, against its probability.
+    Regressors: share of the rows inside their prediction intervals, against the nominal coverage. Classifiers:
+    frequency of a class, against its predicted probability.
 
     Parameters
     ----------
     nominal : ndarray of shape (n_points,)
-        Coverage of the intervals, or mean probability in each bin.
+        Nominal coverage of the intervals, or mean probability in each bin.
     observed : ndarray of shape (n_points,)
-        Share of the rows for which it came true.
+        Observed share of the rows.
     count : ndarray of int, shape (n_points,)
-        Rows behind each point.
+        Number of rows of each point.
     kind : {"interval", "probability"}
-        What the points are.
+        Whether points are interval levels or bins of probabilities.
 
     Attributes
     ----------
     lower, upper : ndarray of shape (n_points,)
-        Where the share lies with probability 0.95 if the model tells the truth (binomial).
+        Range of the share with probability 0.95 if the model is well calibrated (binomial).
     ax_, figure_
         Axes and figure of the last `plot`.
     """
@@ -57,7 +57,7 @@ class CoverageDisplay(Display):
         n_bins: int = 10,
         output: Any = None,
     ) -> "CoverageDisplay":
-        """From a fitted estimator or pipeline, and rows that it has not seen.
+        """From a fitted estimator or pipeline and held-out rows.
 
         Parameters
         ----------
@@ -65,12 +65,12 @@ class CoverageDisplay(Display):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         levels : sequence of float
-            Regressors: coverage of the intervals that are tried.
+            Regressors: nominal coverages of the intervals.
         n_bins : int, default=10
-            Classifiers: number of bins, with equally many rows in each.
+            Classifiers: number of bins with about equal numbers of rows.
         output : int or label, optional
-            Regressors with several outputs: which. Classifiers: the class whose probability is looked at; by default
-            the second of two, and of more the one that is predicted.
+            Regressors with several outputs: which output. Classifiers: the class; by default the second of two
+            classes, or the predicted class if there are more.
         """
         model, mine, _ = unwrapped(estimator, X)
         if is_classifier(model):
@@ -85,7 +85,7 @@ class CoverageDisplay(Display):
 
     @classmethod
     def from_intervals(cls, y: Any, intervals: Any, levels: Sequence[float]) -> "CoverageDisplay":
-        """From intervals of shape (n_levels, n_samples, 2) and what they should hold."""
+        """From intervals of shape (n_levels, n_samples, 2) and the true values."""
         y, intervals = np.asarray(y, dtype=np.float64), np.asarray(intervals, dtype=np.float64)
         if intervals.shape != (len(levels), len(y), 2) or not len(y):
             raise ValueError(
@@ -99,11 +99,11 @@ class CoverageDisplay(Display):
 
     @classmethod
     def from_probabilities(cls, came: Any, probability: Any, *, n_bins: int = 10) -> "CoverageDisplay":
-        """From probabilities and whether what they belong to came true, both of shape (n_samples,)."""
+        """From probabilities of events and whether these happened, both of shape (n_samples,)."""
         came, probability = np.asarray(came, dtype=bool), np.asarray(probability, dtype=np.float64)
         if came.shape != probability.shape or came.ndim != 1 or not len(came):
             raise ValueError(
-                f"came has shape {came.shape} and probability {probability.shape}: give equally many, at least 1"
+                f"came has shape {came.shape} and probability {probability.shape}: their lengths must agree"
             )
         if n_bins < 1:
             raise ValueError(f"n_bins={n_bins} must be at least 1")
@@ -117,23 +117,23 @@ class CoverageDisplay(Display):
 
     @property
     def inside(self) -> Any:
-        """Which of the points a model that tells the truth would show as well."""
+        """Which points agree with a well calibrated model."""
         return (self.lower <= self.observed) & (self.observed <= self.upper)
 
     def plot(self, ax: Any = None) -> "CoverageDisplay":
-        """Draw. The grey band is where the points of a model that tells the truth lie; red diamonds are outside."""
+        """Draw. The grey band contains 95 % of the points of a well calibrated model; red diamonds lie outside."""
         words = {
-            "interval": ("coverage of the interval", "share of the rows that it holds"),
-            "probability": ("predicted probability", "how often it came true"),
+            "interval": ("nominal coverage of the interval", "share of rows inside"),
+            "probability": ("predicted probability", "observed frequency"),
         }
         with self._canvas(ax, (4.6, 4.4)) as ax:
             ax.plot([0, 1], [0, 1], color=GREY, lw=1, ls="--")
-            ax.fill_between(self.nominal, self.lower, self.upper, color=PALE, lw=0, label="by chance (95 %)")
+            ax.fill_between(self.nominal, self.lower, self.upper, color=PALE, lw=0, label="expected (95 %)")
             ax.plot(self.nominal, self.observed, color=BLUE, lw=1.2)
             inside = self.inside
-            ax.plot(self.nominal[inside], self.observed[inside], "o", color=BLUE, ms=6, label="as promised")
+            ax.plot(self.nominal[inside], self.observed[inside], "o", color=BLUE, ms=6, label="as expected")
             if not inside.all():
-                ax.plot(self.nominal[~inside], self.observed[~inside], "D", color=RED, ms=7, label="not as promised")
+                ax.plot(self.nominal[~inside], self.observed[~inside], "D", color=RED, ms=7, label="outside")
             xlabel, ylabel = words[self.kind]
             ax.set(xlabel=xlabel, ylabel=ylabel, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
             ax.legend(loc="upper left")
@@ -141,23 +141,25 @@ class CoverageDisplay(Display):
         return self
 
     def to_table(self) -> dict[str, list[Any]]:
-        """The points: nominal, observed, count, and the range by chance."""
+        """One row per point: nominal, observed, count, and the expected range."""
         return {key: column(getattr(self, key)) for key in ("nominal", "observed", "count", "lower", "upper")}
 
     def text(self) -> str:
-        """How well the promises were kept, in a sentence."""
+        """A description of the calibration in one sentence."""
         if self.kind == "interval":
             k = int(np.abs(self.nominal - 0.9).argmin())
-            told = f"Of {self.count[k]} rows the {percent(self.nominal[k])} intervals hold {percent(self.observed[k])}"
+            told = (
+                f"The {percent(self.nominal[k])} intervals contain {percent(self.observed[k])} of {self.count[k]} rows"
+            )
         else:
             error = np.average(np.abs(self.observed - self.nominal), weights=self.count)
             told = f"Over {self.count.sum()} rows, probabilities and frequencies differ by {error:.3f} on average"
         n = int(self.inside.sum())
-        return f"{told}; {n} of {len(self.nominal)} points are within what chance allows a model that tells the truth."
+        return f"{told}; {n} of {len(self.nominal)} points agree with a well calibrated model."
 
 
 def _outcome(model: Any, probability: FloatArray, y: AnyArray, output: Any) -> tuple[AnyArray, FloatArray]:
-    """Whether the class looked at came, and its probability."""
+    """Whether the chosen class is the true one, and its probability."""
     classes = model.classes_
     if output is None and len(classes) > 2:
         top = probability.argmax(axis=1)

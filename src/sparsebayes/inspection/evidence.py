@@ -1,4 +1,4 @@
-"""How the evidence grew while the model was looked for."""
+"""The evidence during the search."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,21 +7,21 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.inspection._display import Display, column, unwrapped
-from sparsebayes.inspection._style import GREY, line
+from sparsebayes.inspection.display import Display, column, unwrapped
+from sparsebayes.inspection.style import GREY, line
 
 
 class EvidencePathDisplay(Display):
-    """The log evidence step by step.
+    """The log evidence after each step of the search.
 
     Parameters
     ----------
     paths : sequence of ndarray
-        The objective before each step, one path for each output or class that was fitted.
+        The objective before each step, one path per output or class.
     labels : sequence of str
-        What the paths are called.
+        Names of the paths.
     converged : bool
-        Whether the search ended where nothing was left to gain.
+        Whether the search converged.
 
     Attributes
     ----------
@@ -44,22 +44,24 @@ class EvidencePathDisplay(Display):
         return cls(paths=paths, labels=[str(label) for label in labels], converged=bool(model.converged_))
 
     def plot(self, ax: Any = None, *, quantity: str = "evidence") -> "EvidencePathDisplay":
-        """Draw.
+        """Draw the paths.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
         quantity : {"evidence", "to-gain"}, default="evidence"
-            The evidence itself; or, on a logarithmic axis, how much of it was still to be gained.
+            The evidence, or its distance from the maximum on a logarithmic axis.
         """
         if quantity not in ("evidence", "to-gain"):
-            raise ValueError(f"quantity={quantity!r} is neither 'evidence' nor 'to-gain'")
+            raise ValueError(f"quantity={quantity!r} must be 'evidence' or 'to-gain'")
         with self._canvas(ax, (6.4, 3.4)) as ax:
             for k, path in enumerate(self.paths):
                 self._draw(ax, k, path, quantity)
             if quantity == "to-gain":
                 ax.set_yscale("log")
-            ax.set(xlabel="step", ylabel="log evidence (nats)" if quantity == "evidence" else "still to gain (nats)")
+            ax.set(
+                xlabel="step", ylabel="log evidence (nats)" if quantity == "evidence" else "below the maximum (nats)"
+            )
             ax.xaxis.get_major_locator().set_params(integer=True)
             last = f" at {self.paths[0][-1]:.1f} nats" if len(self.paths) == 1 and len(self.paths[0]) else ""
             ax.set_title(self._title() + last)
@@ -93,10 +95,10 @@ class EvidencePathDisplay(Display):
         }
 
     def text(self) -> str:
-        """From where to where the evidence went, in a sentence."""
+        """First and last value of the evidence in one sentence."""
         told = []
         for label, path in zip(self.labels, self.paths, strict=True):
             known = path[np.isfinite(path)]
             if len(known):
                 told.append(f"{label}: " * bool(label) + f"from {known[0]:.1f} to {known[-1]:.1f} nats")
-        return f"The log evidence in {self._title()}" + (f": {'; '.join(told)}." if told else ", is not finite.")
+        return f"The log evidence ({self._title()})" + (f": {'; '.join(told)}." if told else " is not finite.")

@@ -1,12 +1,12 @@
-"""The prediction of a model with one input, and how sure it is."""
+"""Predictions of a model with one input, with intervals."""
 
 from typing import Any
 
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.inspection._display import Display, column, like, one_of, unwrapped, vectors_of
-from sparsebayes.inspection._style import BLUE, INK, RED, percent
+from sparsebayes.inspection.display import Display, column, like, one_of, unwrapped, vectors_of
+from sparsebayes.inspection.style import BLUE, INK, RED, percent
 
 
 class PredictiveBandDisplay(Display):
@@ -15,15 +15,15 @@ class PredictiveBandDisplay(Display):
     Parameters
     ----------
     x, mean, lower, upper : ndarray of shape (n_grid,)
-        Points along the input, the prediction there, and the ends of the interval of new observations.
+        Values of the input, predicted means, and ends of the intervals of new observations.
     x_observed, y_observed : ndarray, optional
         Observations.
     x_vectors, y_vectors : ndarray, optional
-        Relevance vectors, and the prediction there.
+        Relevance vectors, and the predictions there.
     coverage : float, default=0.9
         Probability that a new observation lies in the interval.
     name : str, default="x"
-        What the input is called.
+        Name of the input.
 
     Attributes
     ----------
@@ -71,20 +71,20 @@ class PredictiveBandDisplay(Display):
         ----------
         estimator : fitted regressor
         X : array-like of shape (n_samples, 1)
-            The range that is shown, and with y the observations.
+            Defines the range of the figure; with y, also the observations.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), optional
         coverage : float, default=0.9
         output : int, optional
-            Which output, where there are several.
+            Which output, if there are several.
         grid_resolution : int, default=400
         margin : float, default=0.1
-            How far the picture goes beyond the range of X, as a share of it.
+            Margin beyond the range of X, as a share of it.
         """
         model, _, _ = unwrapped(estimator)
         if not hasattr(model, "predict_interval"):
-            raise TypeError(f"{type(model).__name__} has no predict_interval: the band is one of a regressor")
+            raise TypeError(f"{type(model).__name__} has no predict_interval: pass a regressor")
         if np.ndim(X) != 2 or np.shape(X)[1] != 1:
-            raise ValueError(f"X has shape {np.shape(X)}: the band is drawn along one input")
+            raise ValueError(f"X has shape {np.shape(X)}: this display needs one input")
         inputs = np.asarray(X, dtype=np.float64)
         low, high = inputs.min(), inputs.max()
         reach = margin * (high - low)
@@ -114,7 +114,7 @@ class PredictiveBandDisplay(Display):
         )
 
     def plot(self, ax: Any = None) -> "PredictiveBandDisplay":
-        """Draw."""
+        """Draw the mean, the band, the observations and the relevance vectors."""
         with self._canvas(ax, (6.4, 3.8)) as ax:
             band = f"{percent(self.coverage)} interval of new observations"
             ax.fill_between(self.x, self.lower, self.upper, color=BLUE, alpha=0.18, lw=0, label=band)
@@ -134,11 +134,11 @@ class PredictiveBandDisplay(Display):
         return self
 
     def to_table(self) -> dict[str, list[Any]]:
-        """The prediction along the input: x, mean, lower, upper."""
+        """One row per grid point: x, mean, lower, upper."""
         return {key: column(getattr(self, key)) for key in ("x", "mean", "lower", "upper")}
 
     def text(self) -> str:
-        """Where the prediction lies and how wide the interval is, in a sentence."""
+        """Range of the predictions and widths of the intervals in one sentence."""
         width = self.upper - self.lower
         told = (
             f"Along {self.name} from {self.x[0]:.3g} to {self.x[-1]:.3g} the predicted mean lies between "
@@ -146,5 +146,5 @@ class PredictiveBandDisplay(Display):
             f"observations is {width.min():.3g} to {width.max():.3g} wide"
         )
         if len(self.x_vectors):
-            told += f"; the model rests on {len(self.x_vectors)} relevance vectors"
+            told += f"; the model has {len(self.x_vectors)} relevance vectors"
         return told + "."

@@ -1,4 +1,4 @@
-"""Where a classifier with two inputs sees its classes."""
+"""Class probabilities of a classifier with two inputs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from sparsebayes.core.types import AnyArray, FloatArray
-from sparsebayes.inspection._display import Display, column, like, unwrapped, vectors_of
-from sparsebayes.inspection._style import INK, MARKERS, SERIES, percent, short
+from sparsebayes.inspection.display import Display, column, like, unwrapped, vectors_of
+from sparsebayes.inspection.style import INK, MARKERS, SERIES, percent, short
 
 
 class DecisionRegionsDisplay(Display):
@@ -19,17 +19,17 @@ class DecisionRegionsDisplay(Display):
     x0, x1 : ndarray of shape (n_grid,)
         The grid along the two inputs.
     probability : ndarray of shape (n_grid, n_grid, n_classes)
-        Class probabilities, first index along x1, second along x0.
+        Class probabilities; the first axis is x1, the second x0.
     classes : ndarray of shape (n_classes,)
         Labels.
     vectors : ndarray of shape (n_vectors, 2)
         Relevance vectors.
     X : ndarray of shape (n_samples, 2), optional
-        Observations,
+        Observations.
     y : ndarray of shape (n_samples,), optional
-        and their labels.
+        Labels of the observations.
     names : sequence of two str
-        What the inputs are called.
+        Names of the inputs.
 
     Attributes
     ----------
@@ -64,18 +64,18 @@ class DecisionRegionsDisplay(Display):
         ----------
         estimator : fitted classifier
         X : array-like of shape (n_samples, 2)
-            The range that is shown, and with y the observations.
+            Defines the range of the figure; with y, also the observations.
         y : array-like of shape (n_samples,), optional
         grid_resolution : int, default=150
         margin : float, default=0.08
-            How far the picture goes beyond the range of X, as a share of it.
+            Margin beyond the range of X, as a share of it.
         """
         model, _, _ = unwrapped(estimator)
         if not is_classifier(model):
-            raise TypeError(f"{type(model).__name__} is no classifier: the regions are those of classes")
+            raise TypeError(f"{type(model).__name__} is not a classifier")
         inputs = np.asarray(X, dtype=np.float64)
         if inputs.ndim != 2 or inputs.shape[1] != 2:
-            raise ValueError(f"X has shape {inputs.shape}: the regions are drawn over two inputs")
+            raise ValueError(f"X has shape {inputs.shape}: this display needs two inputs")
         low, high = inputs.min(axis=0), inputs.max(axis=0)
         reach = margin * (high - low)
         x0, x1 = np.linspace(low - reach, high + reach, grid_resolution).T
@@ -98,7 +98,7 @@ class DecisionRegionsDisplay(Display):
         return self.probability.argmax(axis=-1)
 
     def plot(self, ax: Any = None) -> "DecisionRegionsDisplay":
-        """Draw. The paler a place, the less sure the model; lines are where two classes are equally probable.
+        """Draw the regions. Pale colours mean uncertainty; on lines two classes are equally probable.
 
         With two classes, dashed lines show where the odds are 1 to 3 and 3 to 1.
         """
@@ -127,7 +127,7 @@ class DecisionRegionsDisplay(Display):
         return self
 
     def _colours(self) -> FloatArray:
-        """The colours of the classes mixed by their probabilities; white where all are equally probable."""
+        """Colours of the classes mixed by their probabilities; white where all classes are equally probable."""
         from matplotlib.colors import to_rgb
 
         n = len(self.classes)
@@ -157,14 +157,14 @@ class DecisionRegionsDisplay(Display):
         ]
 
     def to_table(self) -> dict[str, list[Any]]:
-        """Class by class: label, share of the area in which it is the most probable, and number of observations."""
+        """One row per class: label, share of the area where it is most probable, and number of observations."""
         labels, area, count = zip(*self._rows(), strict=True)
         return {"class": list(labels), "area": list(area), "observations": list(count)}
 
     def text(self) -> str:
-        """Which class is the most probable in how much of the picture, in a sentence."""
+        """Shares of the area of all classes in one sentence."""
         shares = ", ".join(f"{label} in {percent(share)}" for label, share, _ in self._rows())
         told = f"Over {self.names[0]} and {self.names[1]} the most probable class is {shares} of the area"
         if len(self.vectors):
-            told += f"; the model rests on {len(self.vectors)} relevance vectors"
+            told += f"; the model has {len(self.vectors)} relevance vectors"
         return told + "."

@@ -1,44 +1,44 @@
-"""Which features a model keeps, how large their weights are, and how sure that is."""
+"""The kept features with their weights, intervals and evidence."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators._kept import Kept, kept
-from sparsebayes.inspection._display import Display, column, matrix, one_of, unwrapped
-from sparsebayes.inspection._rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
-from sparsebayes.inspection._style import GREY, height, listed, percent, short
+from sparsebayes.estimators import Kept, kept
+from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.effects import effects_of, weight_label
+from sparsebayes.inspection.rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
+from sparsebayes.inspection.style import GREY, height, listed, percent, short
 
 NEAR_SHOWN = 5
-"""Near misses below the kept features."""
+"""Most dropped features that are shown below the kept ones."""
 
 
 class RelevanceDisplay(Display):
-    """Kept features (or relevance vectors), the most important first.
+    """Kept features (or relevance vectors), most important first.
 
     Make one with `from_estimator`, `from_estimators` or `from_weights`.
 
     Parameters
     ----------
     names : sequence of str
-        What the kept features are called, the most important first; the next four belong to them.
+        Names of the kept features, most important first. The arrays below have the same order.
     weight, lower, upper : ndarray
-        Weights and the ends of their intervals (nan where there are none).
+        Weights and the ends of their intervals (nan if there are none).
     gain : ndarray or None
-        Nats of evidence that each brings.
+        Nats of evidence that each feature adds.
     frequency : ndarray or None
-        Share of repetitions that kept each.
+        Share of repetitions that keep each feature.
     near_names, near_gain : sequence of str, ndarray
-        Features that were dropped although they would have brought at least half of what is asked.
+        Dropped features that would add at least half of `asked`.
     asked : float
-        Nats asked of one feature more: `min_gain_`, or more where what is kept takes a large part of the rows' freedom.
+        Nats that one more feature must add: `min_gain_`, or more if the kept features use many degrees of freedom.
     n_candidates : int or None
-        How many there were to choose from.
+        Number of features to choose from.
     title, weight_label : str
-        What is shown, and in which units the weights are.
+        Title, and unit of the weights.
 
     Attributes
     ----------
@@ -80,53 +80,50 @@ class RelevanceDisplay(Display):
         output: Any = None,
         feature_names: Sequence[str] | None = None,
     ) -> "RelevanceDisplay":
-        """What a fitted estimator, or the last step of a fitted pipeline, has kept.
+        """From a fitted estimator, or a pipeline that ends in one.
 
         Parameters
         ----------
         estimator : fitted estimator of this library, or a pipeline that ends in one
         X : array-like of shape (n_samples, n_features), optional
-            Rows to standardise with: weights are then the effects of one standard deviation of each feature, can be
-            compared, and give the order. Otherwise they are per unit of the feature, and the evidence gives the order.
+            With it, weights are effects of one standard deviation of each feature, and features are ordered by size.
+            Without it, weights are per unit of the feature, and features are ordered by evidence.
         coverage : float, default=0.95
             Posterior probability of the intervals.
         output : int or label, optional
-            Which output or class, where the model has several.
+            Which output or class, if the model has several.
         feature_names : sequence of str, optional
-            Names of the features, where the model was not fitted to a frame.
+            Names of the features, if the model was not fitted to a data frame.
         """
         if not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
+            raise ValueError(f"coverage={coverage!r} must be between 0 and 1")
         model, X, names = unwrapped(estimator, X, feature_names)
         parts = kept(model)
         part = one_of(parts, [part.output for part in parts], output)
-        features, scale = part.what == "feature", np.ones(len(part.index))
-        per_sd = features and X is not None
-        if per_sd:
-            scale = matrix(X, model).std(axis=0)[part.index] ** part.power
-        weight, interval = part.weight * scale, part.interval(coverage) * scale[:, None]
-        order = np.argsort(-np.abs(weight), kind="stable") if per_sd else part.order()
+        features = part.what == "feature"
+        spread = matrix(X, model).std(axis=0) if features and X is not None else None
+        effects = effects_of(part, spread, coverage)
         near = part.near_misses()
-        index = part.index[order]
+        interval = f", {percent(coverage)} interval" * bool(np.isfinite([effects.lower, effects.upper]).all())
         return cls(
-            names=[names[j] if features else f"row {j}" for j in index],
-            weight=weight[order],
-            lower=interval[order, 0],
-            upper=interval[order, 1],
-            gain=part.gain[index] if len(part.gain) else None,
+            names=[names[j] if features else f"row {j}" for j in effects.index],
+            weight=effects.weight,
+            lower=effects.lower,
+            upper=effects.upper,
+            gain=effects.gain if len(part.gain) else None,
             near_names=[names[j] for j in near],
             near_gain=part.gain[near] if len(near) else None,
             asked=part.asked,
             n_candidates=len(names) if features else None,
             title=_title(part, len(names)),
-            weight_label=_weight_label(model, per_sd, coverage, bool(np.isfinite(interval).all())),
+            weight_label=weight_label(model, effects.per_sd) + interval,
         )
 
     @classmethod
     def from_estimators(
         cls, estimators: Sequence[Any], *, output: Any = None, feature_names: Sequence[str] | None = None
     ) -> "RelevanceDisplay":
-        """What fits to several data sets, folds or seeds have kept: how often, and the mean weights.
+        """From fits to several data sets, folds or seeds: how often each feature is kept, and its mean weight.
 
         Parameters
         ----------
@@ -140,16 +137,18 @@ class RelevanceDisplay(Display):
             parts = kept(model)
             part = one_of(parts, [part.output for part in parts], output)
             if part.what != "feature":
-                raise TypeError(f"{type(model).__name__} keeps vectors, not features: its weights have no common order")
+                raise TypeError(
+                    f"{type(model).__name__} keeps rows, not features, so that several fits cannot be combined"
+                )
             weights.append(np.zeros(len(names)))
             weights[-1][part.index] = part.weight
         if not weights:
-            raise ValueError("estimators is empty: give at least one fitted estimator")
+            raise ValueError("estimators is empty: pass at least one fitted estimator")
         return cls.from_weights(np.array(weights), feature_names=names)
 
     @classmethod
     def from_weights(cls, weights: Any, *, feature_names: Sequence[str] | None = None) -> "RelevanceDisplay":
-        """The weights of repeated fits; a weight of zero is a feature that was dropped.
+        """From the weights of repeated fits; zero means that a feature was dropped.
 
         Parameters
         ----------
@@ -158,7 +157,9 @@ class RelevanceDisplay(Display):
         """
         weights = np.asarray(weights, dtype=np.float64)
         if weights.ndim != 2 or not len(weights):
-            raise ValueError(f"weights has shape {weights.shape}: give one row per repetition, one column per feature")
+            raise ValueError(
+                f"weights has shape {weights.shape}: it must have one row per repetition and one column per feature"
+            )
         if feature_names is None:
             feature_names = [f"x{j}" for j in range(weights.shape[1])]
         if len(feature_names) != weights.shape[1]:
@@ -173,29 +174,29 @@ class RelevanceDisplay(Display):
             upper=(mean + std)[order],
             frequency=frequency[order],
             n_candidates=weights.shape[1],
-            title=f"ever kept in {len(weights)} repetitions: {len(order)} of {weights.shape[1]} features",
+            title=f"kept at least once in {len(weights)} repetitions: {len(order)} of {weights.shape[1]} features",
             weight_label="mean weight ± standard deviation over repetitions",
         )
 
     def plot(self, ax: Any = None, *, quantity: str = "auto", max_features: int = MOST) -> "RelevanceDisplay":
-        """Draw.
+        """Draw the features.
 
         Parameters
         ----------
         ax : matplotlib axes, optional
         quantity : {"auto", "weight", "gain", "frequency"}, default="auto"
-            Weights with their intervals; nats of evidence against what is asked, with the near misses; or how often a
-            feature was kept. "auto" is the last where there are repetitions, else the first.
+            Weights with intervals; evidence against the threshold, also of nearly kept features; or how often a
+            feature is kept. "auto" is "frequency" for repeated fits, otherwise "weight".
         max_features : int, default=30
-            Rows that are drawn; the others are counted.
+            Number of features that are drawn; the rest is counted.
         """
         draw = {"weight": self._draw_weight, "gain": self._draw_gain, "frequency": self._draw_frequency}
         if quantity == "auto":
             quantity = "weight" if self.frequency is None else "frequency"
         if quantity not in draw:
-            raise ValueError(f"quantity={quantity!r} is none of {['auto', *draw]}")
+            raise ValueError(f"quantity={quantity!r} must be one of {['auto', *draw]}")
         if quantity != "weight" and getattr(self, quantity) is None:
-            raise ValueError(f"quantity={quantity!r}: the model has none; choose quantity='weight'")
+            raise ValueError(f"quantity={quantity!r}: the model does not compute it; use quantity='weight'")
         n, more = cut(len(self.names), max_features)
         near = 0 if quantity == "frequency" else min(len(self.near_names), NEAR_SHOWN)
         with self._canvas(ax, (6.4, height(n + len(more) + near))) as ax:
@@ -210,7 +211,7 @@ class RelevanceDisplay(Display):
         )
         for row, gain in enumerate(self.near_gain[:n_near], start=n + len(more)):
             over = {"transform": ax.get_yaxis_transform(), "bbox": BEHIND}
-            note = f"dropped: would bring {gain:.1f} of {self.asked:.1f} nats"
+            note = f"dropped: adds {gain:.1f} of {self.asked:.1f} nats"
             ax.text(0.01, row, note, va="center", fontsize=8.5, color=GREY, **over)
         ax.set_xlabel(self.weight_label, loc="right")
 
@@ -226,8 +227,8 @@ class RelevanceDisplay(Display):
             ax.set_xscale("symlog", linthresh=max(self.asked, 1.0))
         ax.set_xlim(0, 1.15 * np.max(drawn, initial=max(self.asked, 1e-3)))
         if self.asked > 0:
-            draw_mark(ax, self.asked, f"asked: {self.asked:.1f}")
-        ax.set_xlabel("evidence that the feature brings (nats)", loc="right")
+            draw_mark(ax, self.asked, f"threshold: {self.asked:.1f}")
+        ax.set_xlabel("evidence that the feature adds (nats)", loc="right")
 
     def _draw_frequency(self, ax: Any, n: int, more: list[str], _: int) -> None:
         assert self.frequency is not None
@@ -238,7 +239,7 @@ class RelevanceDisplay(Display):
         ax.set_xlabel("share of repetitions that keep it (mean weight ± standard deviation)", loc="right")
 
     def to_table(self) -> dict[str, list[Any]]:
-        """All kept features, the most important first: name, weight, lower, upper, and gain or frequency if known."""
+        """One row per kept feature, most important first: name, weight, lower, upper, gain or frequency if known."""
         table = {"name": list(self.names)}
         for key in ("weight", "lower", "upper", "gain", "frequency"):
             values = getattr(self, key)
@@ -247,13 +248,15 @@ class RelevanceDisplay(Display):
         return table
 
     def text(self) -> str:
-        """The features and their weights in a sentence."""
+        """The features and their weights in one sentence."""
         if not self.names:
             return f"{_sentence(self.title)}."
         tops = [f"{short(name)} ({weight:+.3g})" for name, weight in zip(self.names, self.weight, strict=True)]
-        told = f"{_sentence(self.title)}, the most important first, with {self.weight_label}: {listed(tops)}."
+        told = f"{_sentence(self.title)}, most important first, with {self.weight_label}: {listed(tops)}."
         if self.near_names:
-            told += f" Nearly kept, for {self.asked:.1f} nats: {listed([short(name) for name in self.near_names])}."
+            told += (
+                f" Nearly kept (threshold {self.asked:.1f} nats): {listed([short(name) for name in self.near_names])}."
+            )
         return told
 
 
@@ -265,17 +268,3 @@ def _title(part: Kept, n_features: int) -> str:
     of = f" of {n_features}" if part.what == "feature" else ""
     plural = "" if len(part.index) == 1 and not of else "s"
     return f"{short(part.output, 24)}: " * bool(part.output) + f"kept {len(part.index)}{of} {part.what}{plural}"
-
-
-def _weight_label(model: Any, per_sd: bool, coverage: float, has_interval: bool) -> str:
-    if getattr(model, "feature_weights_", None) is not None:
-        label = "weight in the kernel, " + (
-            "for inputs of standard deviation one" if per_sd else "per unit of the input"
-        )
-    elif hasattr(model, "dual_coef_"):
-        label = "weight of the kernel function"
-    else:
-        label = "effect of one standard deviation of the feature" if per_sd else "weight per unit of the feature"
-    if is_classifier(model) and not hasattr(model, "feature_weights_"):
-        label += " on the log-odds"
-    return label + f", {percent(coverage)} interval" * has_interval

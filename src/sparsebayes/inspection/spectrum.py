@@ -1,4 +1,4 @@
-"""Which channels of a spectrum a model uses."""
+"""The kept channels of a spectrum."""
 
 import re
 from collections.abc import Sequence
@@ -7,28 +7,29 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.estimators._kept import kept
-from sparsebayes.inspection._display import Display, column, matrix, one_of, unwrapped
-from sparsebayes.inspection._style import BLUE, INK, PALE, RED, listed
+from sparsebayes.estimators import kept
+from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
+from sparsebayes.inspection.effects import effects_of
+from sparsebayes.inspection.style import BLUE, INK, PALE, RED, listed
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class RelevanceSpectrumDisplay(Display):
-    """The mean spectrum with the kept channels, each marked by sign and size of its weight.
+    """The mean spectrum with the kept channels, marked by sign and size of their weights.
 
     Parameters
     ----------
     wavelengths : ndarray of shape (n_channels,)
-        Place of each channel, ascending.
+        Position of each channel, ascending.
     mean, spread : ndarray of shape (n_channels,)
         Mean and standard deviation of the spectra.
     channels : ndarray of int
         The kept channels.
     weight : ndarray
-        Their weights: the effect of one standard deviation of the channel.
+        Effects of one standard deviation of the kept channels.
     label : str
-        What the horizontal axis shows.
+        Label of the horizontal axis.
 
     Attributes
     ----------
@@ -59,7 +60,7 @@ class RelevanceSpectrumDisplay(Display):
         output: Any = None,
         label: str | None = None,
     ) -> "RelevanceSpectrumDisplay":
-        """From a fitted estimator that keeps features, or a pipeline that leaves their number as it is.
+        """From a fitted estimator that keeps features, or a pipeline that does not change their number.
 
         Parameters
         ----------
@@ -67,20 +68,20 @@ class RelevanceSpectrumDisplay(Display):
         X : array-like of shape (n_samples, n_channels)
             The spectra.
         wavelengths : sequence of float, optional
-            Place of each channel; by default the numbers in the features' names, if each has one of its own, or else
+            Position of each channel; by default the numbers in the feature names if these are unique, otherwise
             0, 1, 2, …
         output : int or label, optional
-            Which output or class, where the model has several.
+            Which output or class, if the model has several.
         label : str, optional
-            What the horizontal axis shows; by default "wavelength", or "channel" where these are only counted.
+            Label of the horizontal axis; by default "wavelength", or "channel" if channels are only numbered.
         """
         model, inner, names = unwrapped(estimator, X)
         parts = kept(model)
         part = one_of(parts, [part.output for part in parts], output)
         if part.what != "feature":
-            raise TypeError(f"{type(model).__name__} keeps vectors, not channels: choose a linear model")
+            raise TypeError(f"{type(model).__name__} keeps rows, not channels: use a linear model")
         spectra = matrix(X, model)
-        scale = matrix(inner, model).std(axis=0) ** part.power
+        effects = effects_of(part, matrix(inner, model).std(axis=0))
         if wavelengths is None:
             wavelengths, found = _wavelengths(names)
             label = label or found
@@ -90,18 +91,18 @@ class RelevanceSpectrumDisplay(Display):
         order = np.argsort(places, kind="stable")
         rank = np.empty(len(order), dtype=np.intp)
         rank[order] = np.arange(len(order))
-        by_place = np.argsort(rank[part.index])
+        by_place = np.argsort(rank[effects.index])
         return cls(
             wavelengths=places[order],
             mean=spectra.mean(axis=0)[order],
             spread=spectra.std(axis=0)[order],
-            channels=rank[part.index][by_place],
-            weight=(part.weight * scale[part.index])[by_place],
+            channels=rank[effects.index][by_place],
+            weight=effects.weight[by_place],
             label=label or "wavelength",
         )
 
     def plot(self, ax: Any = None) -> "RelevanceSpectrumDisplay":
-        """Draw. Triangles point up where more signal raises the prediction; their area is the size of the weight."""
+        """Draw the spectrum. Triangles point up for positive weights; their area shows the size of the weight."""
         with self._canvas(ax, (7.2, 3.6)) as ax:
             x = self.wavelengths
             ax.fill_between(
@@ -129,13 +130,13 @@ class RelevanceSpectrumDisplay(Display):
         return self
 
     def to_table(self) -> dict[str, list[Any]]:
-        """The kept channels: wavelength, weight, mean and spread of the signal there."""
+        """One row per kept channel: wavelength, weight, mean and spread of the signal."""
         at = self.channels
         columns = self.wavelengths[at], self.weight, self.mean[at], self.spread[at]
         return dict(zip(("wavelength", "weight", "mean", "spread"), map(column, columns), strict=True))
 
     def text(self) -> str:
-        """The kept channels in a sentence, the largest weights first."""
+        """The kept channels in one sentence, largest weights first."""
         order = np.argsort(-np.abs(self.weight), kind="stable")
         tops = [f"{self.wavelengths[self.channels[k]]:g} ({self.weight[k]:+.3g})" for k in order]
         told = f"Kept {len(self.channels)} of {len(self.wavelengths)} channels of the mean spectrum"
@@ -143,7 +144,7 @@ class RelevanceSpectrumDisplay(Display):
 
 
 def _wavelengths(names: Sequence[str]) -> tuple[list[float], str]:
-    """The numbers in the names and what they are, if every name has one number and no two the same."""
+    """The numbers in the names if they are unique, otherwise 0, 1, 2, …; and the label of the axis."""
     numbers = [NUMBER.findall(name) for name in names]
     values = [float(found[0]) for found in numbers if len(found) == 1]
     counted = [float(j) for j in range(len(names))]

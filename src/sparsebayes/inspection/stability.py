@@ -1,4 +1,4 @@
-"""How often a feature is kept when the rows change."""
+"""Selection frequencies of features."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.inspection._display import Display, column, unwrapped
-from sparsebayes.inspection._rows import MOST, cut, draw_bars, draw_mark
-from sparsebayes.inspection._style import height, listed, percent, short
+from sparsebayes.inspection.display import Display, column, unwrapped
+from sparsebayes.inspection.rows import MOST, cut, draw_bars, draw_mark
+from sparsebayes.inspection.style import height, listed, percent, short
 
 
 class StabilityDisplay(Display):
@@ -17,15 +17,15 @@ class StabilityDisplay(Display):
     Parameters
     ----------
     names : sequence of str
-        The features that were kept at least once, the most frequent first; the next two belong to them.
+        Features that were kept at least once, most frequent first. The arrays below have the same order.
     frequency : ndarray
-        Share of the repetitions that kept each.
+        Share of the repetitions that keep each feature.
     weight : ndarray
         Mean weight over the repetitions.
     threshold : float
-        Share from which on a feature is selected.
+        Smallest share of a selected feature.
     n_repetitions, n_candidates : int
-        How many fits there were, and how many features.
+        Number of fits, and number of features.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class StabilityDisplay(Display):
     def from_estimator(cls, selector: Any, *, feature_names: Sequence[str] | None = None) -> "StabilityDisplay":
         """From a fitted `StabilitySelector`, or a pipeline that ends in one.
 
-        Of several outputs or classes the mean weight shown is the largest in size.
+        With several outputs or classes, the largest of the mean weights is shown.
         """
         selector, _, names = unwrapped(selector, None, feature_names)
         frequency, weights = selector.selection_frequency_, np.atleast_2d(selector.weight_mean_)
@@ -68,11 +68,11 @@ class StabilityDisplay(Display):
 
     @property
     def selected(self) -> Any:
-        """Which of the features reach the threshold."""
+        """Which features reach the threshold."""
         return self.frequency >= self.threshold
 
     def plot(self, ax: Any = None, *, max_features: int = MOST) -> "StabilityDisplay":
-        """Draw the most frequent features, those below the threshold hollow, each with the sign of its mean weight."""
+        """Draw the most frequent features with the signs of their mean weights; hatched below the threshold."""
         n, more = cut(len(self.names), max_features)
         with self._canvas(ax, (6.4, height(n + len(more)))) as ax:
             notes = [
@@ -93,7 +93,7 @@ class StabilityDisplay(Display):
         return f"selected {int(self.selected.sum())} of {self.n_candidates} features"
 
     def to_table(self) -> dict[str, list[Any]]:
-        """Features that were ever kept: name, frequency, mean weight, and whether they are selected."""
+        """One row per feature that was kept at least once: name, frequency, mean weight, and whether it is selected."""
         return {
             "name": list(self.names),
             "frequency": column(self.frequency),
@@ -102,9 +102,9 @@ class StabilityDisplay(Display):
         }
 
     def text(self) -> str:
-        """What was selected, in a sentence."""
+        """The selected features in one sentence."""
         tops = [f"{short(name)} ({percent(share)})" for name, share in zip(self.names, self.frequency, strict=True)]
         n = int(self.selected.sum())
         told = f"S{self._title()[1:]}, kept in at least {percent(self.threshold)} of {self.n_repetitions} repetitions"
         told += f": {listed(tops[:n])}." if n else "."
-        return told + (f" Below that: {listed(tops[n:])}." if len(tops) > n else "")
+        return told + (f" Below the threshold: {listed(tops[n:])}." if len(tops) > n else "")

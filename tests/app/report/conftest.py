@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import ARDRegressor, DRVMRegressor, RVMClassifier, RVMRegressor, SparseLogisticRegression
+from sparsebayes.app.facts import facts_of
 from sparsebayes.app.study import HeldOut, Score, Study
 
 pytest.importorskip("jinja2", reason="the report needs the extra 'app'")
@@ -39,7 +40,7 @@ def made(model, X, y, names, task, **other):
     classes = [] if task == "regression" else np.unique(y).tolist()
     n = len(y)
     fold, mean, std, p = np.empty(n, dtype=int), np.empty(n), np.empty(n), np.zeros((n, len(classes)))
-    kept, error, log_score, base = [], [], [], []
+    kept, error, log_score, base, freedom = [], [], [], [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = clone(pipeline).fit(X, y)
@@ -54,6 +55,7 @@ def made(model, X, y, names, task, **other):
                 base.append(np.mean(y[test] != classes[0]))
             else:
                 mean[test], std[test] = fit[-1].predict(inner, return_std=True)
+                freedom.append(fit[-1].degrees_of_freedom_)
                 z = (y[test] - mean[test]) / std[test]
                 error.append(np.sqrt(np.mean((y[test] - mean[test]) ** 2)))
                 log_score.append(np.mean(z**2 / 2 + np.log(std[test])) + np.log(2 * np.pi) / 2)
@@ -68,7 +70,8 @@ def made(model, X, y, names, task, **other):
         Score("gp", "Gaussian process", False, *[np.nan] * 9, "would take too long: <b>12,000</b> rows"),
     ]
     regression = task == "regression"
-    held = HeldOut(np.arange(n), y, fold, mean if regression else mean[:0], std if regression else std[:0], p)
+    mean, std = (mean, std) if regression else (mean[:0], std[:0])
+    held = HeldOut(np.arange(n), y, fold, mean, std, np.array(freedom), p)
     study = Study(
         source="table.csv",
         target="outcome",
@@ -176,7 +179,7 @@ def only(study, there):
     """A study whose other folds have failed."""
     held, rows = study.held_out, np.isin(study.held_out.fold, there)
     parts = {key: getattr(held, key)[rows] for key in ("rows", "truth", "fold", "mean", "std", "probabilities")}
-    return replace(study, held_out=HeldOut(**parts), kept_by_fold=study.kept_by_fold[there])
+    return replace(study, held_out=HeldOut(**parts, freedom=held.freedom), kept_by_fold=study.kept_by_fold[there])
 
 
 def _fold_missing():
@@ -256,9 +259,9 @@ def study_called(name):
 
 @cache
 def page_of(name):
-    from sparsebayes.app import report
+    from sparsebayes.app.report.page import html
 
-    return report.html(study_called(name))
+    return html(facts_of(study_called(name)))
 
 
 @pytest.fixture(params=STUDIES)

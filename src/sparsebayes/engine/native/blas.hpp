@@ -21,6 +21,8 @@ using Potrs = void (*)(const char *, const int *, const int *, const double *, c
                        int *);
 using Trtri = void (*)(const char *, const char *, const int *, double *, const int *, int *);
 using Lauum = Potrf;
+using Syrk = void (*)(const char *, const char *, const int *, const int *, const double *, const double *,
+                      const int *, const double *, double *, const int *);
 
 inline Gemv gemv;
 inline Trmm trmm;
@@ -28,6 +30,7 @@ inline Potrf potrf;
 inline Potrs potrs;
 inline Trtri trtri;
 inline Lauum lauum;
+inline Syrk syrk;
 
 template <typename Function>
 void load(Function &function, nb::dict capsules, const char *name) {
@@ -48,6 +51,7 @@ inline void load_all() {
     load(potrs, lapack, "dpotrs");
     load(trtri, lapack, "dtrtri");
     load(lauum, lapack, "dlauum");
+    load(syrk, blas, "dsyrk");
 }
 
 // y ← scale M x + keep y, for M with `rows` rows stored without gaps.

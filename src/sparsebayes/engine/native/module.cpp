@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "state.hpp"
+#include "view.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -14,6 +15,7 @@ using namespace nb::literals;
 namespace gaussian {
 
 using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
+using Contiguous = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 
 Vector numbers(nb::handle array) {
@@ -77,7 +79,7 @@ Problem read_problem(nb::object problem, double a, Vector b, double rate, bool p
     const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
     Problem read;
     read.n_weighted = number("n_weighted"), read.energy = number("energy");
-    read.c = number("c"), read.d = number("d");
+    read.c = number("c"), read.d = number("d"), read.n = number("n");
     read.a = a, read.rate = rate, read.positive = positive, read.b = std::move(b), read.nats = std::move(nats);
     read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
     read.column_energy = numbers(problem.attr("column_energy"));
@@ -91,10 +93,10 @@ Problem read_problem(nb::object problem, double a, Vector b, double rate, bool p
     return read;
 }
 
-using Price = std::tuple<double, double, double, double>;
-
-MarginalPrice marginal(const Price &price) {
-    return {std::get<0>(price), std::get<1>(price), std::get<2>(price), std::get<3>(price)};
+// core/prices.py, Marginal.
+MarginalPrice marginal(const nb::tuple &price) {
+    const auto number = [&price](int k) { return nb::cast<double>(price[k]); };
+    return {number(0), number(1), number(2), number(3)};
 }
 
 }  // namespace gaussian
@@ -105,6 +107,38 @@ NB_MODULE(_native, module) {
     nb::exception<NotPositiveDefinite>(module, "NotPositiveDefinite",
                                        nb::module_::import_("numpy.linalg").attr("LinAlgError"));
     const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    module.def(
+        "take_view",
+        [](nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> Phi, Contiguous b, Contiguous h,
+           nb::handle alpha, bool flat_intercept, const Vector &jitter_ladder) {
+            const Vector precisions = numbers(alpha);
+            view::View found = [&] {
+                nb::gil_scoped_release unlocked;
+                return view::take(Phi.data(), Phi.shape(0), Phi.shape(1), b.data(), h.data(), precisions,
+                                  flat_intercept, jitter_ladder);
+            }();
+            Posterior &posterior = found.posterior;
+            const size_t K = precisions.size();
+            double logdet = -2 * posterior.half_logdet;
+            for (const double each : precisions) logdet -= std::log(each);
+            for (size_t k = 0; k < K; ++k) std::fill_n(&posterior.root(0, k), k, 0.0);
+            return nb::make_tuple(array(std::move(posterior.mean)), array(std::move(posterior.Sigma.at), K, 2),
+                                  array(std::move(posterior.root.at), K, 2), logdet, posterior.jitter,
+                                  array(std::move(found.eta)), array(std::move(found.offset)), found.level,
+                                  found.level_variance);
+        },
+        "Phi"_a, "b"_a, "h"_a, "alpha"_a, "flat_intercept"_a, "jitter_ladder"_a);
+    module.def(
+        "newton_step",
+        [](nb::handle alpha, nb::handle mean, nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu> Sigma,
+           double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_gamma,
+           const Vector &damping) {
+            auto [step, promise] = view::newton_step(numbers(alpha), numbers(mean), Sigma.data(), n, numbers(own_slope),
+                                                     numbers(own_curvature), {longest, min_gamma, damping});
+            return nb::make_tuple(array(std::move(step)), promise);
+        },
+        "alpha"_a, "mean"_a, "Sigma"_a, "n"_a, "own_slope"_a, "own_curvature"_a, nb::kw_only(), "longest"_a,
+        "min_gamma"_a, "damping"_a);
     nb::class_<State>(module, "State")
         .def(
             "__init__",
@@ -117,17 +151,21 @@ NB_MODULE(_native, module) {
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a, "positive"_a, "nats"_a, "copy"_a,
             "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a)
-        .def("survey", [](State &self, Price price) { self.survey(marginal(price)); }, "price"_a, unlocked)
+        .def("survey", [](State &self, nb::tuple price) {
+            const MarginalPrice numbers = marginal(price);
+            nb::gil_scoped_release unlocked;
+            self.survey(numbers);
+        }, "price"_a)
         .def(
             "best",
-            [](const State &self, bool may_add, double min_novelty, Price price) {
+            [](const State &self, bool may_add, double min_novelty, nb::tuple price) {
                 const Move move = self.best(may_add, min_novelty, marginal(price));
                 return std::make_tuple(move.j, move.gain, move.alpha);
             },
             "may_add"_a, "min_novelty"_a, "price"_a)
         .def("move", &State::move, "j"_a, "alpha"_a, unlocked)
         .def("set_scales", &State::set_scales, "alpha"_a, "noise"_a, unlocked)
-        .def("rescale", &State::rescale, "noise"_a, "objective"_a)
+        .def("rescale", &State::rescale, "noise_floor"_a)
         .def("refresh", &State::refresh, unlocked)
         .def_ro("active", &State::active)
         .def_ro("noise", &State::noise)

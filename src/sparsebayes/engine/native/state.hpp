@@ -160,14 +160,15 @@ public:
         refresh();
     }
 
-    // Multiply σ² and all prior variances by one factor: μ stays, Σ grows with the factor, S and Q shrink.
-    void rescale(double to, double new_objective) {
-        const double factor = to / noise;
+    // Multiply σ² and all prior variances by one factor, the best: μ stays, Σ grows with the factor, S and Q shrink.
+    void rescale(double noise_floor) {
+        const double best = (2 * problem.d + residual + noise * penalty()) / (2 * problem.c + problem.n);
+        const double to = std::max(best, noise_floor), factor = to / noise;
+        objective -= (0.5 * problem.n + problem.c) * (std::log(factor) + best / to - best / noise);
         for (const auto j : active) alpha[j] /= factor;
         for (double &entry : Sigma.at) entry *= factor;
         for (const auto m : working) S[m] /= factor, Q[m] /= factor;
         noise = to;
-        objective = new_objective;
     }
 
     // The model and the working set from scratch, for the present α and σ².

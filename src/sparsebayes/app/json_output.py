@@ -1,0 +1,97 @@
+"""Results as JSON for other programs."""
+
+from dataclasses import asdict
+from typing import Any
+
+from sparsebayes import __version__
+from sparsebayes.app.facts import COVERAGE, Facts, Selection, ending_of, selection_of
+from sparsebayes.app.load_data import Problem
+from sparsebayes.app.modelfile import Stored
+from sparsebayes.app.plain_values import plain
+from sparsebayes.app.run_study import Ranking
+from sparsebayes.app.sentences import sentences
+
+
+def study_json(facts: Facts) -> dict[str, Any]:
+    """The facts of a study."""
+    study, calibration = facts.study, facts.calibration
+    compared = {other.score.model: [other.lower, other.upper] for other in facts.others}
+    scores = [asdict(score) | {"difference_interval": compared.get(score.model)} for score in study.scores]
+    return plain(
+        {
+            "version": study.version,
+            "source": study.source,
+            "target": study.target,
+            "task": study.task,
+            "classes": study.classes,
+            "n_rows": len(study.y),
+            "n_features": len(study.features),
+            "model": study.model_name,
+            "why": study.why,
+            "verdict": sentences(facts),
+            "scores": scores,
+            "explained_variance": facts.explained,
+            "coverage": None if study.classes else {"asked": COVERAGE, "found": calibration.observed},
+            "calibration": asdict(calibration) | {"verdict": calibration.verdict},
+            "kept": kept_json(facts.selection),
+            "nearly_kept": facts.selection.near,
+            "n_vectors": facts.selection.n_vectors,
+            **facts.ending,
+            "warnings": study.warnings,
+            "seconds": study.seconds,
+            "seed": study.seed,
+            "n_folds": study.n_folds,
+        }
+    )
+
+
+def kept_json(selection: Selection) -> list[dict[str, Any]]:
+    """The kept features, output by output, most important first; empty for models that keep rows."""
+    if selection.what != "feature":
+        return []
+    return [
+        {
+            "output": effect.output,
+            "feature": effect.name,
+            "effect": effect.weight,
+            "lower": effect.lower,
+            "upper": effect.upper,
+            "gain": effect.gain,
+            "folds": effect.frequency,
+        }
+        for effect in selection.effects
+    ]
+
+
+def ranking_json(ranking: Ranking, problem: Problem) -> dict[str, Any]:
+    """A comparison of models on the same folds."""
+    return plain(
+        {
+            "version": __version__,
+            "source": problem.source,
+            "target": problem.target_name,
+            "task": problem.target.task,
+            "n_rows": len(problem.y),
+            "seed": problem.seed,
+            "scores": [asdict(score) for score in ranking.scores],
+            "left_out": ranking.left_out,
+        }
+    )
+
+
+def stored_json(stored: Stored) -> dict[str, Any]:
+    """What a model file says."""
+    about = {key: value for key, value in stored.about.items() if key not in ("recipe", "spread", "frequency")}
+    features = stored.recipe.features
+    selection = selection_of(stored.model, features, stored.about.get("spread"), stored.about.get("frequency"))
+    return plain(
+        {
+            "versions": stored.versions,
+            **about,
+            "estimator": type(stored.model).__name__,
+            "parameters": {key: str(value) for key, value in stored.model.get_params().items()},
+            "features": features,
+            "kept": kept_json(selection),
+            **ending_of(stored.model),
+        }
+    )

@@ -1,0 +1,105 @@
+"""Read a table, select and encode its columns, recognise the task and make folds."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sparsebayes.app.columns import Recipe, chosen, listed, matching
+from sparsebayes.app.errors import DataError
+from sparsebayes.app.models import Size
+from sparsebayes.app.tables import Table, open_table
+from sparsebayes.app.targets import Target, recognise
+from sparsebayes.app.validation import Folds, make_folds
+from sparsebayes.core.types import AnyArray, FloatArray
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options of `fit` and `compare` about the data."""
+
+    data: str
+    target: str = ""
+    task: str = "auto"
+    features: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    group: str = ""
+    impute: str = ""
+    sample: int = 0
+    cv: int = 5
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A feature matrix, a target, and folds."""
+
+    source: str
+    target: Target
+    target_name: str
+    recipe: Recipe
+    X: FloatArray
+    folds: Folds
+    seed: int
+    notes: list[str]
+    """Messages for the user, printed before the work begins."""
+
+    @property
+    def y(self) -> AnyArray:
+        """The target of every row."""
+        return self.target.y
+
+    @property
+    def size(self) -> Size:
+        """Rows, features and task, which decide whether a model is affordable."""
+        return Size(len(self.X), self.X.shape[1], self.target.task)
+
+
+def prepared(request: Request) -> Problem:
+    """Read the necessary columns, encode them, recognise the task and make the folds."""
+    table = open_table(request.data)
+    target = _target_name(table, request.target)
+    taken = [target, *matching(table.columns, request.group, "--group")] if request.group else [target]
+    names = chosen(table.columns, request.features, request.exclude, taken)
+    frame = table.read([*names, *taken])
+    notes = []
+    if 0 < request.sample < len(frame):
+        notes.append(
+            f"{request.sample:,} of {len(frame):,} rows were drawn at random (--sample, --seed {request.seed})"
+        )
+        rows = np.random.default_rng(request.seed).choice(len(frame), request.sample, replace=False)
+        frame = frame[np.sort(rows)]
+    _check_rows(frame)
+    goal = recognise(frame[target], request.task)
+    recipe = Recipe.of(frame, names, request.impute)
+    groups = _groups(frame[taken[1]]) if request.group else None
+    folds, note = make_folds(goal.y, bool(goal.classes), groups, request.cv, request.seed)
+    notes += [goal.said, *([note] if note else [])]
+    X = recipe.encode(frame)
+    source = os.path.basename(request.data) if os.path.exists(request.data) else request.data
+    return Problem(source, goal, target, recipe, X, folds, request.seed, notes)
+
+
+def _target_name(table: Table, asked: str) -> str:
+    name = asked or table.target
+    if not name:
+        raise DataError(f"choose the column to predict with --target; {table.source} has {listed(table.columns)}")
+    if name not in table.columns:
+        raise DataError(f"--target '{name}' is not a column of {table.source}, which has {listed(table.columns)}")
+    return name
+
+
+def _check_rows(frame: pl.DataFrame) -> None:
+    if len(frame) < 4:
+        raise DataError(f"the table has {len(frame)} rows; at least 4 are needed to fit and test a model")
+
+
+def _groups(series: pl.Series) -> Any:
+    if series.null_count():
+        raise DataError(
+            f"the group column '{series.name}' has a missing value in row {series.is_null().arg_true()[0] + 1}"
+        )
+    return series.rank("dense").to_numpy()

@@ -1,0 +1,381 @@
+"""The sections of a report: text, a figure, and a table of the figure's numbers."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsebayes.app.facts import COVERAGE, CREDIBLE, Comparison, Effect, Facts
+from sparsebayes.app.report import figures
+from sparsebayes.app.report.summary import class_names, error_text, folds
+from sparsebayes.app.report.table import Table
+from sparsebayes.app.words import NO_BREAK, NONE, count, interval, name, names, number, percent, plus_minus
+from sparsebayes.core.types import IntArray
+from sparsebayes.inspection import EvidencePathDisplay
+
+MOST = 60
+"""Most rows of a table."""
+STEPS = 20
+"""Most rows of a table of steps or of confusions."""
+SQUARE = 10
+"""With at most this many classes the confusion matrix is shown; with more, its largest entries."""
+GROUPS = 8
+"""Groups of rows by their true values."""
+WARNINGS = 20
+"""Most warnings that are listed."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with text, a figure and tables."""
+
+    id: str
+    title: str
+    text: Sequence[str]
+    picture: str = ""
+    told: str = ""
+    """A description of the figure."""
+    table: Table | None = None
+    """The numbers of the figure, folded away; shown openly if there is no figure."""
+    extra: Table | None = None
+    """A second table, folded away."""
+
+
+def sections(facts: Facts) -> list[Section]:
+    """All sections in reading order."""
+    outcome = _confusion if facts.study.classes else _predicted
+    order = (_relevance, _evidence, outcome, _calibration, _stability, _comparison, _kept)
+    found = [section(facts) for section in order]
+    return [section for section in found if section is not None]
+
+
+def _relevance(facts: Facts) -> Section:
+    selection, near = facts.selection, []
+    title = "What the model uses"
+    if selection.near:
+        asked = number(selection.asked)
+        near = [f"Nearly kept: {names(selection.near)}. A feature must add {asked} nats of evidence to be kept."]
+    if not selection.effects:
+        return Section("relevance", title, ["Nothing: the prediction is the same for all rows.", *near])
+    if selection.what == "vector":
+        text = (
+            "The rows that the model keeps as examples. A prediction is a weighted sum of similarities to these rows."
+        )
+    elif selection.signed:
+        text = "The effect of one standard deviation of each kept feature on the prediction."
+    else:
+        text = (
+            "The weight of each kept feature in the kernel, which compares rows. Features without a weight are ignored."
+        )
+    cells = {
+        selection.what: figures.effect_name,
+        "weight": lambda effect: number(effect.weight, sign=selection.signed),
+    }
+    if selection.certain:
+        cells[f"{percent(CREDIBLE)} interval"] = lambda effect: _ends(effect.lower, effect.upper)
+    table = _of_effects("Weights", cells, facts)
+    return Section("relevance", title, [text, *near], *figures.relevance(facts), table)
+
+
+def _of_effects(caption: str, cells: dict[str, Callable[[Effect], str]], facts: Facts) -> Table:
+    effects = facts.selection.ranked
+    rows = [[cell(effect) for cell in cells.values()] for effect in effects[:MOST]]
+    return Table(caption, list(cells), rows, _left_out(len(effects), facts.selection.what))
+
+
+def _ends(low: float, high: float) -> str:
+    return interval(low, high, sign=True)
+
+
+def _left_out(n: int, what: str, most: int = MOST) -> str:
+    return f"The {most} largest of {n:,} {what}s are listed." if n > most else ""
+
+
+def _evidence(facts: Facts) -> Section | None:
+    drawn = figures.evidence(facts)
+    if drawn is None:
+        return None
+    display = EvidencePathDisplay.from_estimator(facts.model)
+    text = (
+        "The evidence is the probability of the data under the model, averaged over its weights. It rises with the fit "
+        "and falls with complexity, so its maximum decides what to keep."
+    )
+    if not display.converged:
+        text += " The search was stopped before it converged: raise max_iter."
+    columns = display.to_table()
+    steps = list(zip(columns["path"], columns["step"], columns["log_evidence"], strict=True))
+    kept = [steps[k] for k in figures.thinned(len(steps), STEPS)]
+    several = len(display.paths) > 1
+    rows = [[str(step), *([name(path, 40)] if several else []), number(value, 6)] for path, step, value in kept]
+    after = f"{len(rows)} of {len(steps):,} steps are listed." if len(rows) < len(steps) else ""
+    table = Table("Steps", ["step", *["class"] * several, "log evidence (nats)"], rows, after)
+    return Section("evidence", "Evidence during the search", [text], *drawn, table)
+
+
+def _predicted(facts: Facts) -> Section:
+    picture, told = figures.scatter(facts)
+    error = plus_minus(facts.score.error, facts.score.error_se)
+    text = (
+        f"Each row was predicted by a model fitted without it ({folds(facts)}). Points on the line are predicted "
+        f"exactly; the root mean square error is {error}."
+    )
+    return Section("predicted", "Predicted against true", [text], picture, told, _groups(facts), _surprises(facts))
+
+
+def _groups(facts: Facts) -> Table:
+    """Predictions in groups of rows with similar true values."""
+    parts = np.array_split(np.argsort(facts.truth, kind="stable"), min(GROUPS, len(facts.truth)))
+    rows = []
+    for part in parts:
+        truth, mean = facts.truth[part], facts.predicted[part]
+        error = float(np.sqrt(np.mean((mean - truth) ** 2)))
+        cells = [interval(truth.min(), truth.max()), f"{len(part):,}", number(truth.mean()), number(mean.mean())]
+        rows.append([*cells, number(error), percent(facts.inside[part].mean())])
+    columns = ["true value", "rows", "mean truth", "mean prediction", "error", f"in the {percent(COVERAGE)} interval"]
+    return Table("By true value", columns, rows)
+
+
+def _surprises(facts: Facts) -> Table:
+    """The rows with the largest standardised errors."""
+    held = facts.study.held_out
+    with np.errstate(divide="ignore", invalid="ignore"):  # a standard deviation of zero
+        z = np.nan_to_num((facts.truth - held.mean) / held.std, posinf=np.inf, neginf=-np.inf)
+    rows = [
+        [
+            f"row {held.rows[k]}",
+            number(facts.truth[k]),
+            number(held.mean[k]),
+            interval(*facts.intervals[k]),
+            number(z[k], 2, sign=True),
+        ]
+        for k in np.argsort(-np.abs(z), kind="stable")[:6]
+    ]
+    columns = ["row", "true", "predicted", f"{percent(COVERAGE)} interval", "error (standard deviations)"]
+    return Table("Rows with the largest errors", columns, rows, "Rows are counted from 0.")
+
+
+def _confusion(facts: Facts) -> Section:
+    n, error = len(facts.study.classes), error_text(facts, facts.score.error, facts.score.error_se)
+    text = (
+        f"Each row was classified by a model fitted without it ({folds(facts)}). {error} are misclassified. Rows of "
+        "the table are true classes, columns are predicted ones."
+    )
+    counts = np.zeros((n, n), dtype=int)
+    np.add.at(counts, (facts.truth, facts.predicted), 1)
+    table = _square(facts, counts) if n <= SQUARE else _mistakes(facts, counts)
+    return Section("confusion", "Predicted against true", [text], table=table)
+
+
+def _square(facts: Facts, counts: np.ndarray) -> Table:
+    total = counts.sum(axis=1, keepdims=True)
+    shares = counts / np.maximum(total, 1)
+    right = [percent(share) if n else NONE for share, n in zip(np.diag(shares), total, strict=True)]
+    labels = class_names(facts)
+    rows = [
+        [label, *(f"{value:,}" for value in line), good]
+        for label, line, good in zip(labels, counts, right, strict=True)
+    ]
+    columns = ["true class", *labels, "correct"]
+    return Table("Confusion matrix", columns, rows, "", shares.tolist())
+
+
+def _mistakes(facts: Facts, counts: np.ndarray) -> Table:
+    wrong = counts * (1 - np.eye(len(counts), dtype=int))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:STEPS]
+    places = [divmod(int(k), len(counts)) for k in order if wrong.flat[k]]
+    labels = class_names(facts)
+    rows = [[labels[i], labels[j], f"{wrong[i, j]:,}{NO_BREAK}of{NO_BREAK}{counts[i].sum():,}"] for i, j in places]
+    after = f"The {len(rows)} most frequent of {int((wrong > 0).sum()):,} confusions are listed."
+    return Table("Confusions", ["true class", "predicted class", "rows"], rows, after)
+
+
+def _calibration(facts: Facts) -> Section:
+    if facts.study.classes:
+        labels = class_names(facts)
+        of, event = f"of “{labels[1]}”", f"“{labels[1]}”"
+        if len(labels) > 2:
+            of, event = "of the predicted class", "correct"
+        title, columns = "Calibration", [f"probability {of}", "observed"]
+        text = f"Among rows with a probability of 80{NO_BREAK}% {of}, eight in ten should be {event}."
+    else:
+        title, columns = "Interval coverage", ["nominal coverage", "rows inside"]
+        text = f"A {percent(COVERAGE)} interval should contain nine of ten held-out rows."
+    text += f" The grey band contains 95{NO_BREAK}% of the points of a well calibrated model; red diamonds lie outside."
+    rows = [
+        [percent(nominal), percent(observed), f"{n:,}", f"{100 * low:.0f}{NO_BREAK}…{NO_BREAK}{percent(high)}"]
+        for nominal, observed, n, low, high in zip(*facts.coverage.to_table().values(), strict=True)
+    ]
+    table = Table(title, [*columns, "rows", "expected"], rows)
+    return Section("calibration", title, [text], *figures.calibration(facts), table)
+
+
+def _stability(facts: Facts) -> Section | None:
+    kept, n, selection = facts.study.kept_by_fold, len(facts.study.kept_by_fold), facts.selection
+    title = "Stability of the selection"
+    if selection.what == "vector":
+        average = facts.score.kept_vectors
+        if not np.isfinite(average):
+            return None
+        text = f"Over {folds(facts)} the models keep {number(average, 2)} rows on average. Features are not selected."
+        return Section("stability", title, [text])
+    if not len(selection.frequency):
+        return None
+    order = _by_frequency(facts)
+    if not order:
+        text = f"None of {count(n, 'model')}, each fitted without one fold, keeps a feature."
+        return Section("stability", title, [text])
+    text = (
+        f"{count(n, 'model')}, each fitted without one fold, {'keeps' if n == 1 else 'keep'} "
+        f"{_range(kept.sum(axis=1))} features. Features that all of them keep do not depend on any single fold."
+    )
+    always = [selection.names[j] for j in order if selection.frequency[j] == 1]
+    told = f"Kept in every fold: {names(always)}." if always else "No feature is kept in every fold."
+    told += f" {count(len(order), 'feature')} kept at least once; those that the fit to all rows drops are hatched."
+    taken = {effect.index for effect in selection.distinct}
+    rows = [[name(selection.names[j]), figures.of_folds(facts, j), "yes" if j in taken else "no"] for j in order[:MOST]]
+    table = Table("Kept by folds", ["feature", "folds", "kept with all rows"], rows, _left_out(len(order), "feature"))
+    return Section("stability", title, [text], figures.stability(facts, order), told, table)
+
+
+def _by_frequency(facts: Facts) -> list[int]:
+    """Features that any fold or the fit to all rows keeps: the most frequent first, then by size of effect."""
+    frequency = facts.selection.frequency
+    rank = {effect.index: k for k, effect in enumerate(facts.selection.distinct)}
+    ever = [int(j) for j in np.flatnonzero(frequency)] + [j for j in rank if not frequency[j]]
+    return sorted(ever, key=lambda j: (-frequency[j], rank.get(j, len(rank)), j))
+
+
+def _range(sizes: IntArray) -> str:
+    low, high = int(sizes.min()), int(sizes.max())
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _comparison(facts: Facts) -> Section:
+    study, title = facts.study, "Comparison with other models"
+    unit = "share of misclassified rows" if study.classes else "root mean square error"
+    text = (
+        f"All models on the same {folds(facts)}. The error is the {unit}, ± its standard error. Differences are paired "
+        "over the folds; an interval that contains zero shows no clear difference."
+    )
+    rows = [_score_cells(facts, None), *(_score_cells(facts, other) for other in facts.others[: MOST - 1])]
+    columns = ["model", "error", f"difference ({percent(CREDIBLE)} interval)", "log score (nats)"]
+    table = Table("Comparison", [*columns, "features", "vectors", "time"], rows)
+    verdicts = [other.verdict for other in facts.others if np.isfinite(other.score.difference)]
+    if not verdicts:
+        return Section("comparison", title, [text], table=table)
+    told = (
+        f"{name(facts.score.title)} against {count(len(verdicts), 'other model')}: {verdicts.count('worse')} clearly "
+        f"worse, {verdicts.count('better')} clearly better, {verdicts.count('unclear')} without clear difference."
+    )
+    return Section("comparison", title, [text], figures.comparison(facts), told, table)
+
+
+def _score_cells(facts: Facts, other: Comparison | None) -> list[str]:
+    """The row of another model, or of the chosen one, in the table of the comparison."""
+    score = facts.score if other is None else other.score
+    title = name(score.title) + (" (this model)" if other is None else "")
+    if score.failed:
+        return [title, f"failed: {name(score.failed, 160)}", *[NONE] * 5]
+    return [
+        title,
+        error_text(facts, score.error, score.error_se),
+        NONE if other is None else _difference(facts, other),
+        plus_minus(score.log_score, score.log_score_se),
+        number(score.kept_features),
+        number(score.kept_vectors),
+        f"{number(score.seconds, 2)}{NO_BREAK}s",
+    ]
+
+
+def _difference(facts: Facts, other: Comparison) -> str:
+    unit = 100 if facts.study.classes else 1
+    mean = number(unit * other.score.difference, sign=True)
+    return f"{mean} ({_ends(unit * other.lower, unit * other.upper)})" if np.isfinite(other.lower) else mean
+
+
+def _kept(facts: Facts) -> Section:
+    selection = facts.selection
+    title = "The kept features" if selection.what == "feature" else "The kept rows"
+    if not selection.effects:
+        return Section("kept", title, [f"Nothing was kept: no {selection.what} adds enough evidence."])
+    text = [f"The size is the {selection.label}. {_direction(facts)}"]
+    if selection.certain:
+        kept = "features" if selection.what == "feature" else "rows"
+        text.append(f"The intervals assume that the kept {kept} are the right ones.")
+    return Section("kept", title, text, table=_of_effects(title, _cells(facts), facts))
+
+
+def _cells(facts: Facts) -> dict[str, Callable[[Effect], str]]:
+    """Columns of the table of kept features or rows; those that do not apply to the model are left out."""
+    selection, effects = facts.selection, facts.selection.effects
+    has_gain = any(np.isfinite(effect.gain) for effect in effects)
+    found: list[tuple[str, bool, Callable[[Effect], str]]] = [
+        (selection.what, True, lambda effect: name(effect.name)),
+        ("class", any(effect.output for effect in effects), lambda effect: name(effect.output, 40)),
+        ("target", selection.what == "vector", lambda effect: _target(facts, effect.index)),
+        ("sign", selection.signed, lambda effect: "▲ raises" if effect.weight > 0 else "▼ lowers"),
+        ("size", True, lambda effect: number(effect.weight, sign=selection.signed)),
+        (f"{percent(CREDIBLE)} interval", selection.certain, lambda effect: _ends(effect.lower, effect.upper)),
+        ("evidence (nats)", has_gain, lambda effect: number(effect.gain)),
+        ("folds", len(selection.frequency) > 0, lambda effect: figures.of_folds(facts, effect.index)),
+    ]
+    return {title: cell for title, there, cell in found if there}
+
+
+def _target(facts: Facts, row: int) -> str:
+    value = facts.study.y[row]
+    return name(value, 24) if facts.study.classes else number(float(value))
+
+
+def _direction(facts: Facts) -> str:
+    if not facts.selection.signed:
+        return "Weights inside a kernel have no sign."
+    if not facts.study.classes:
+        result = f"a larger {name(facts.study.target)}"
+    elif len(facts.study.classes) == 2:
+        result = f"a higher probability of “{class_names(facts)[1]}”"
+    else:
+        result = "a higher probability of the class"
+    cause = "a larger value of the feature" if facts.selection.what == "feature" else "more similarity to the row"
+    return f"“Raises” means that {cause} predicts {result}."
+
+
+def provenance(facts: Facts) -> list[tuple[str, str]]:
+    """Data, settings and versions behind the report."""
+    study = facts.study
+    missing = int(np.isnan(study.X).sum())
+    rows = f"{len(study.y):,}" + (
+        f", {len(facts.truth):,} of them predicted" if len(facts.truth) < len(study.y) else ""
+    )
+    found = [
+        ("Data", name(study.source, 200)),
+        ("Target", name(study.target)),
+        ("Task", study.task if not study.classes else f"{study.task}: {names(study.classes, 10)}"),
+        ("Rows", rows),
+        (
+            "Features",
+            f"{len(study.features):,}" + (f", {count(missing, 'value')} missing and imputed" if missing else ""),
+        ),
+        ("Model", f"{name(facts.score.title)}: {type(facts.model).__name__}"),
+        ("Why this model", name(study.why, 400)),
+        ("Cross-validation", f"{folds(facts)}, seed {study.seed}"),
+        ("Time", f"{number(study.seconds, 2)}{NO_BREAK}s"),
+        ("Version", f"sparsebayes {name(study.version)}"),
+    ]
+    return found
+
+
+def command(facts: Facts) -> str:
+    """The command that repeats the study, without options that select columns and groups."""
+    study = facts.study
+    parts = ["sparsebayes", "fit", study.source, "--target", study.target, "--model", study.model_name]
+    parts += ["--cv", str(study.n_folds), "--seed", str(study.seed), "--report", "report.html"]
+    return name(" ".join(shlex.quote(part) for part in parts), 400)
+
+
+def warned(facts: Facts) -> list[str]:
+    """The warnings of the fits, each once."""
+    found = list(dict.fromkeys(name(warning, 300) for warning in facts.study.warnings))
+    more = [f"… and {len(found) - WARNINGS} more"] if len(found) > WARNINGS else []
+    return found[:WARNINGS] + more

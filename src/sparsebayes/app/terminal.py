@@ -1,0 +1,175 @@
+"""Results as text and tables on the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from sparsebayes.app.datasets import Dataset
+from sparsebayes.app.facts import CREDIBLE, Facts, Selection, ending_of, selection_of
+from sparsebayes.app.modelfile import Stored
+from sparsebayes.app.sentences import selection_text, sentences
+from sparsebayes.app.study import Score
+from sparsebayes.app.words import error_text, for_terminal
+from sparsebayes.estimators import short
+
+SHOWN = 20
+"""Kept features in a table; the rest is only counted."""
+NAME = 40
+"""Longest name in characters."""
+
+
+def say(console: Console, sentence: str, style: str = "") -> None:
+    """Print a sentence on one line; a terminal wraps it at its edge."""
+    console.print(sentence, style=style, soft_wrap=not console.is_terminal)
+
+
+def print_study(console: Console, facts: Facts) -> None:
+    """Print the facts of a study."""
+    study = facts.study
+    n, p = len(study.y), len(study.features)
+    say(console, f"{study.target} of {study.source}: {n:,} rows, {p:,} feature{'s' * (p != 1)}", style="bold")
+    say(console, f"Model: {study.why}")
+    for sentence in sentences(facts):
+        say(console, sentence)
+    print_kept(console, facts.selection, study.n_folds)
+    print_scores(console, study.scores, study.task)
+    say(console, ending_text(facts.ending))
+
+
+def print_kept(console: Console, selection: Selection, n_folds: int) -> None:
+    """Print a table of the kept features; nothing for models that keep rows."""
+    effects = selection.effects
+    if selection.what != "feature" or not effects:
+        return
+    has_gain = any(np.isfinite(effect.gain) for effect in effects)
+    has_folds = any(np.isfinite(effect.frequency) for effect in effects)
+    outputs = [output for output in selection.outputs if any(effect.output == output for effect in effects)]
+    several = len(outputs) > 1
+    table = _table()
+    if several:
+        table.add_column("class", justify="left")
+    table.add_column("feature", justify="left", overflow="fold")
+    table.add_column(_weight_title(selection), justify="right")
+    if selection.certain:
+        table.add_column(f"{100 * CREDIBLE:.0f} % interval", justify="right")
+    if has_gain:
+        table.add_column("evidence", justify="right")
+    if has_folds:
+        table.add_column("kept in folds", justify="right")
+    most = max(SHOWN // len(outputs), 3)
+    for output in outputs:
+        mine = [effect for effect in effects if effect.output == output]
+        for effect in mine[:most]:
+            cells = [short(output, NAME)] * several + [short(effect.name, NAME), f"{effect.weight:+.3g}"]
+            cells += [f"{effect.lower:+.3g} … {effect.upper:+.3g}"] * selection.certain
+            cells += [f"{effect.gain:.1f} nats"] * has_gain
+            if has_folds:
+                cells.append(f"{round(effect.frequency * n_folds)} of {n_folds}")
+            table.add_row(*map(Text, cells))
+        if len(mine) > most:
+            table.add_row(*[Text(short(output, NAME))] * several, Text(f"… and {len(mine) - most} more"))
+    console.print(table)
+
+
+def _weight_title(selection: Selection) -> str:
+    if not selection.signed:
+        return "kernel weight"
+    return "effect of 1 sd" if selection.per_sd else "weight"
+
+
+def ending_text(ending: dict[str, Any]) -> str:
+    """How the search ended, in one line."""
+    evidence = np.atleast_1d(ending.get("log_evidence", np.nan))
+    told = "Log evidence " + ", ".join(f"{value:.1f}" for value in evidence[:6]) + ", …" * (len(evidence) > 6)
+    steps = f"{ending['n_iter']} step{'s' * (ending['n_iter'] != 1)}"
+    if not ending["converged"]:
+        return f"{told}; NOT CONVERGED after {steps}: raise the limit with --set max_iter=…"
+    gap = float(np.max(np.atleast_1d(ending.get("optimality_gap", np.nan))))
+    return f"{told}; converged in {steps} (the best single change would add {gap:.0e} nats)."
+
+
+def print_scores(console: Console, scores: list[Score], task: str) -> None:
+    """Print a comparison of models as a table."""
+    percent = task != "regression"
+    table = _table()
+    table.add_column("model", justify="left")
+    head = "wrong" if percent else "RMSE"
+    for title in (
+        head,
+        "log score",
+        f"{head} − best" if len(scores) > 4 else "difference",
+        "features",
+        "vectors",
+        "time",
+    ):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in scores:
+        name = Text(line.model, style="bold" if line.ours else "")
+        name.append(f"  {line.title.removesuffix(' (sparsebayes)')}", style="not bold dim")
+        if line.failed:
+            table.add_row(name, Text("failed"), Text(short(line.failed, NAME)))
+            continue
+        first = line is scores[0]
+        table.add_row(
+            name,
+            _error(line.error, line.error_se, percent),
+            _number(line.log_score, ".3f"),
+            "" if first else _error(line.difference, line.difference_se, percent),
+            _number(line.kept_features, ".1f"),
+            _number(line.kept_vectors, ".1f"),
+            f"{line.seconds:.1f} s",
+        )
+    console.print(table)
+
+
+def _error(value: float, error: float, percent: bool) -> str:
+    return for_terminal(error_text(value, error, percent=percent))
+
+
+def _number(value: float, form: str) -> str:
+    return "–" if np.isnan(value) else f"{value:{form}}"
+
+
+def _table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+
+
+# --- a model file ---
+
+
+def print_stored(console: Console, stored: Stored) -> None:
+    """Print what a model file says."""
+    about, model = stored.about, stored.model
+    version = stored.versions.get("sparsebayes", "?")
+    say(console, f"{type(model).__name__} of sparsebayes {version}", style="bold")
+    if about:
+        say(console, f"{about['target']} of {about['source']} ({about['task']}, {about['n_rows']:,} rows)")
+        say(console, f"Model: {about['why']}")
+        scores = [Score(**{key: _nan(value) for key, value in line.items()}) for line in about["scores"]]
+        print_scores(console, scores, about["task"])
+    selection = selection_of(model, stored.recipe.features, about.get("spread"), about.get("frequency"))
+    say(console, selection_text(selection, about.get("n_rows")))
+    print_kept(console, selection, about.get("n_folds", 0))
+    say(console, ending_text(ending_of(model)))
+
+
+def _nan(value: Any) -> Any:
+    return np.nan if value is None else value
+
+
+# --- data sets ---
+
+
+def print_datasets(console: Console, known: Mapping[str, Dataset]) -> None:
+    """Print the built-in data sets."""
+    table = _table()
+    for title, side in (("name", "left"), ("rows", "right"), ("features", "right"), ("target", "left"), ("", "left")):
+        table.add_column(title, justify=side)
+    for name, data in known.items():
+        table.add_row(name, f"{data.n_rows:,}", f"{data.n_features:,}", data.target, data.about)
+    console.print(table)

@@ -1,0 +1,654 @@
+"""Models come back from their files to the bit, and no file makes the program run what it holds."""
+
+import json
+import os
+import pickle
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from forging import MARK, SCHEMA, a_list, items, node, npy, npy_header, plain, rewritten
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import (
+    SelectFdr,
+    SelectFromModel,
+    SelectKBest,
+    SelectPercentile,
+    VarianceThreshold,
+    f_regression,
+    r_regression,
+)
+from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+
+import sparsebayes
+from sparsebayes import (
+    ARDRegressor,
+    ModelFileError,
+    RVMClassifier,
+    RVMRegressor,
+    StabilitySelector,
+    VBLogisticRegression,
+    load,
+    save,
+)
+from sparsebayes.estimators import ESTIMATORS
+from sparsebayes.io.allowlist import STEPS, all_states, own_states
+from sparsebayes.io.model_file import FORMAT, read
+from sparsebayes.io.own_types import data_classes
+
+QUESTIONS = {
+    "predict": {},
+    "predict_interval": {"coverage": 0.8},
+    "predict_proba": {},
+    "predict_log_proba": {},
+    "decision_function": {},
+}
+
+
+def answers(model, X):
+    """Everything that a model says of new rows."""
+    said = [getattr(model, name)(X, **more) for name, more in QUESTIONS.items() if hasattr(model, name)]
+    if hasattr(model, "predict_interval"):
+        said += [*model.predict(X, return_std=True), model.predict(X, return_cov=True)[1]]
+    if hasattr(model, "sample_posterior"):
+        for draws in model.sample_posterior(3, random_state=0):
+            said += draws if isinstance(draws, list) else [draws]
+    return said
+
+
+def assert_same(again, model, X):
+    for got, expected in zip(answers(again, X), answers(model, X), strict=True):
+        assert got.dtype == expected.dtype
+        assert_array_equal(got, expected)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "model.skops"
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((40, 3))
+    return X, X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(40)
+
+
+@pytest.fixture
+def model(data):
+    return RVMRegressor().fit(*data)
+
+
+@pytest.fixture
+def file(model, path):
+    """A file of a fitted model."""
+    save(model, path)
+    return path
+
+
+# --- there and back ---
+
+
+def test_every_model_comes_back_to_the_bit(fitted, new_rows, path):
+    save(fitted, path)
+    again = load(path)
+    assert type(again) is type(fitted)
+    assert again.get_params() == fitted.get_params()
+    assert vars(again).keys() == vars(fitted).keys()
+    assert_same(again, fitted, new_rows(fitted))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_an_unfitted_model_comes_back(cls, path):
+    save(cls(), path)
+    assert vars(load(path)) == vars(cls())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"verbose": np.True_}, {"random_state": np.random.RandomState(3)}, {"tol": np.float64(1e-4)}, {"max_iter": 10**6}],
+    ids=lambda value: next(iter(value)),
+)
+def test_parameters_of_any_kind_come_back(value, path):
+    save(RVMRegressor(**value), path)
+    ((key, expected),) = value.items()
+    got = getattr(load(path), key)
+    assert type(got) is type(expected)
+    if key == "random_state":
+        got, expected = got.standard_normal(5).tolist(), expected.standard_normal(5).tolist()
+    assert got == expected
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_class_weights_come_back(kind, path):
+    weights = {kind(0): 2.0, kind(1): 1}
+    save(RVMClassifier(class_weight=weights), path)
+    assert load(path).class_weight == weights
+
+
+def test_learning_goes_on_after_loading(data, path):
+    X, y = data
+    model = VBLogisticRegression().partial_fit(X[:20], y[:20] > 0, classes=[False, True])
+    save(model, path)
+    for learner in (again := load(path), model):
+        learner.partial_fit(X[20:], y[20:] > 0)
+    assert_same(again, model, X)
+    warm = ARDRegressor(warm_start=True).fit(X, y)
+    save(warm, path)
+    assert_same(load(path).fit(X, y + X[:, 2]), warm.fit(X, y + X[:, 2]), X)
+
+
+PIPELINES = [
+    make_pipeline(StandardScaler(), ARDRegressor()),
+    make_pipeline(SimpleImputer(add_indicator=True), PolynomialFeatures(2), PCA(4), RVMRegressor()),
+    make_pipeline(QuantileTransformer(n_quantiles=10), SelectFromModel(ARDRegressor()), RVMRegressor()),
+    make_pipeline(KNNImputer(add_indicator=True), SelectKBest(f_regression, k=2), ARDRegressor()),
+    make_pipeline(RobustScaler(), PowerTransformer(), VarianceThreshold(), SelectFdr(f_regression), ARDRegressor()),
+    make_pipeline(MinMaxScaler(), MaxAbsScaler(), SelectPercentile(r_regression, percentile=60), RVMRegressor()),
+    make_pipeline(Normalizer(), RVMRegressor()),
+    make_pipeline(StabilitySelector(make_pipeline(StandardScaler(), ARDRegressor()), n_resamples=4), ARDRegressor()),
+    Pipeline([("nothing", None), ("none", "passthrough"), ("inner", make_pipeline(StandardScaler(), ARDRegressor()))]),
+]
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda pipeline: repr(pipeline)[:90].replace("\n", ""))
+def test_pipelines_come_back(pipeline, data, path):
+    X, y = data
+    model = clone(pipeline).fit(X, y)
+    save(model, path)
+    assert_same(load(path), model, X)
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_names_and_kinds_of_columns_come_back(output, data, path):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(X[:, 2] > 0, "up", "down"), count=[1, 2] * 20)
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(), StandardScaler()), ["a", "b", "c"]),
+            ("kinds", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["kind"]),
+        ],
+        remainder="passthrough",
+    ).set_output(transform=output)
+    model = make_pipeline(columns, ARDRegressor()).fit(frame, y)
+    save(model, path)
+    again = load(path)
+    assert_array_equal(again.feature_names_in_, model.feature_names_in_)
+    assert type(again[0].transform(frame)) is type(model[0].transform(frame))
+    assert_array_equal(again[0].get_feature_names_out(), model[0].get_feature_names_out())
+    assert_same(again, model, frame)
+    with pytest.raises(ValueError, match="columns are missing"):
+        again.predict(frame.drop(columns="b"))
+
+
+ENCODERS = [
+    OneHotEncoder(drop="first", sparse_output=False),
+    OneHotEncoder(drop="if_binary", sparse_output=False, dtype=np.float32),
+    OneHotEncoder(drop=["a", "x"], sparse_output=False),
+    OneHotEncoder(categories=[["c", "b", "a"], ["x", "y", "z"]], sparse_output=False),
+    OneHotEncoder(max_categories=2, handle_unknown="infrequent_if_exist", sparse_output=False),
+    OneHotEncoder(min_frequency=15, drop="first", sparse_output=False),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, dtype=int),
+    OrdinalEncoder(min_frequency=15),
+    make_pipeline(SimpleImputer(strategy="most_frequent"), OrdinalEncoder()),
+    make_pipeline(SimpleImputer(strategy="constant", fill_value="?"), OneHotEncoder(sparse_output=False)),
+]
+
+
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: repr(encoder)[:90].replace("\n", ""))
+@pytest.mark.parametrize("kind", [object, str])
+def test_encoders_come_back(encoder, kind, data, path):
+    y = data[1]
+    words = np.column_stack([np.array(list("abcab"))[np.arange(40) % 5], np.where(y > 0, "x", "y")])
+    words = words.astype(object if isinstance(encoder, Pipeline) else kind)  # SimpleImputer wants objects
+    model = make_pipeline(clone(encoder), ARDRegressor()).fit(words, y)
+    save(model, path)
+    assert_same(load(path), model, words)
+
+
+def test_metadata_and_versions_come_back(model, path):
+    metadata = {"target": "y", "scores": [0.5, None, {"α": True}]}
+    save(model, path, metadata=metadata)
+    got = read(path)
+    assert got.metadata == metadata
+    assert got.versions["sparsebayes"] == sparsebayes.__version__
+    assert set(got.versions) == {"sparsebayes", "scikit-learn", "numpy", "scipy"}
+
+
+def test_skops_itself_reads_the_file_too(model, file, data):
+    assert_same(skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file)), model, data[0])
+
+
+# --- what cannot be stored is refused, and nothing is written ---
+
+
+def my_kernel(X, Z):
+    return np.exp(-((X[:, None] - Z) ** 2).sum(axis=2))
+
+
+class MyKernel:
+    def __call__(self, X, Z):
+        return my_kernel(X, Z)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        (my_kernel, "my_kernel"),
+        (lambda X, Z: my_kernel(X, Z), "<lambda>"),
+        (partial(my_kernel), "my_kernel"),
+        (MyKernel(), "MyKernel"),
+        (MyKernel().__call__, "MyKernel"),
+    ],
+    ids=["function", "lambda", "partial", "object", "method"],
+)
+def test_a_function_of_the_user_is_refused(kernel, name, data, path):
+    for model in (RVMRegressor(kernel=kernel), RVMRegressor(kernel=kernel).fit(*data)):
+        with pytest.raises(ModelFileError, match=rf"{name}.*kernel by its name"):
+            save(model, path)
+    assert not list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (RVMClassifier(class_weight={True: 2, False: 1}), "keys of type builtins.bool"),
+        (RVMClassifier(class_weight={("a", 1): 2}), "cannot be stored .*keys"),
+        (make_pipeline(FunctionTransformer(os.path.join), ARDRegressor()), r"FunctionTransformer\.func.*join"),
+        (make_pipeline(FunctionTransformer(np.expm1), ARDRegressor()), r"FunctionTransformer\.func.*expm1"),
+        (make_pipeline(StandardScaler(), ARDRegressor(), memory="cache"), r"Pipeline\.memory"),
+        (make_pipeline(SelectKBest(np.add), ARDRegressor()), r"SelectKBest\.score_func.*add"),
+        (make_pipeline(ColumnTransformer([("a", "drop", make_column_selector())]), ARDRegressor()), "column_selector"),
+        (TransformedTargetRegressor(ARDRegressor()), "TransformedTargetRegressor"),
+        (make_pipeline(ARDRegressor(), StandardScaler()), "last step is no model"),
+        (StandardScaler(), "no model but .*StandardScaler"),
+        (RVMRegressor(candidates=pd.DataFrame({"a": [1.0]})), "cannot be stored .* arrays, lists"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else type(value).__name__,
+)
+def test_what_would_not_come_back_is_refused(model, message, path):
+    with pytest.raises(ModelFileError, match=message):
+        save(model, path)
+    assert not list(path.parent.iterdir())
+
+
+def test_a_search_for_parameters_is_refused_when_saving(data, path):
+    with pytest.raises(ModelFileError, match=r"GridSearchCV"):
+        save(GridSearchCV(ARDRegressor(), {"min_gain": [0, 1.0]}, cv=3).fit(*data), path)
+    assert not list(path.parent.iterdir())
+
+
+def test_what_is_no_model_is_refused(path, model):
+    with pytest.raises(TypeError, match="estimator"):
+        save({"model": model}, path)
+    with pytest.raises(TypeError, match=r"metadata.*JSON"):
+        save(model, path, metadata={"rows": np.arange(3)})
+    assert not list(path.parent.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_file(file, model, monkeypatch):
+    before = file.read_bytes()
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space"):
+        save(model, file)
+    assert file.read_bytes() == before
+    assert list(file.parent.iterdir()) == [file]
+
+
+# --- other versions ---
+
+
+def replaced(file, name, change):
+    """The file with the text of one member changed."""
+    rewritten(file, lambda members: members.update({name: change(json.dumps(members[name])).encode()}))
+
+
+@pytest.mark.parametrize(("number", "remedy"), [(FORMAT + 1, "upgrade sparsebayes"), (FORMAT - 1, "that version")])
+def test_another_format_is_named_with_the_version_that_wrote_it(number, remedy, file):
+    def change(members):
+        members[MARK] |= {"format": number}
+        members[MARK]["versions"]["sparsebayes"] = "99.1"
+        members[SCHEMA]["__loader__"] = "NodeOfTheFuture"
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=rf"format {number} \(sparsebayes 99.1\).*{remedy}"):
+        load(file)
+
+
+def kernel_fit(members):
+    """The description of the fit inside a stored RVMRegressor."""
+    (fit,) = members[SCHEMA]["content"]["content"]["_fits"]["content"]
+    return fit
+
+
+@pytest.mark.parametrize("extra", [False, True])
+def test_other_fields_than_those_of_this_version_are_named(extra, file):
+    def change(members):
+        described = kernel_fit(members)["content"]
+        fields, types = described["content"], described["key_types"]["content"]
+        if extra:
+            fields["shape"] = fields["excess"]
+            types.append(types[0])
+        else:
+            del fields["excess"], types[0]
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=f"KernelFit of another version.*{'shape' if extra else 'excess'}"):
+        load(file)
+
+
+def test_a_missing_parameter_is_named(file):
+    def change(members):
+        del members[SCHEMA]["content"]["content"]["gamma"], members[SCHEMA]["content"]["key_types"]["content"][0]
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=r"RVMRegressor of another version.*gamma"):
+        load(file)
+
+
+def test_an_older_protocol_of_skops_is_refused(file):
+    """Its entries are read by other rules than those that were checked."""
+    rewritten(file, lambda members: members[SCHEMA].update(protocol=1))
+    with pytest.raises(ModelFileError, match="protocol 1"):
+        load(file)
+
+
+def test_a_file_of_skops_alone_is_told_apart(model, path):
+    skops.io.dump(model, path)
+    with pytest.raises(ModelFileError, match=r"not written by sparsebayes.save; skops.io.load may"):
+        load(path)
+
+
+# --- damaged files ---
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("content", [b"", b"P", b"id,y\n1,2\n", b"PK\x03\x04", b"PK\x03\x04" + bytes(100)])
+def test_something_else_is_no_model_file(content, path):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=str(path)):
+        load(path)
+
+
+def test_a_truncated_file_is_refused(file):
+    content = file.read_bytes()
+    for size in np.linspace(0, len(content) - 1, 40).astype(int):
+        file.write_bytes(content[:size])
+        with pytest.raises(ModelFileError):
+            load(file)
+
+
+def test_a_flipped_bit_is_seen_or_does_no_harm(model, file, data):
+    """Checksums cover what is stored; the rest of a zip archive (dates, permissions) says nothing of the model."""
+    content, rng, n_refused = file.read_bytes(), np.random.default_rng(0), 0
+    for place in rng.integers(0, len(content), 150):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << rng.integers(8)
+        file.write_bytes(damaged)
+        try:
+            again = load(file)
+        except ModelFileError:
+            n_refused += 1
+        else:
+            assert_same(again, model, data[0])
+    assert n_refused > 120
+
+
+# --- forged files: nothing of them is run ---
+
+
+@pytest.fixture
+def sentinel(tmp_path):
+    """A file that comes into being if a forged model file has its way."""
+    path = tmp_path / "sentinel"
+    yield path
+    assert not path.exists()
+
+
+def called_on_a_key(function, argument):
+    """skops calls the type of a dictionary key on the key."""
+    types = a_list(node("TypeNode", function))
+    return node("DictNode", "builtins.dict", content={argument: plain(1)}, key_types=types)
+
+
+FORGERIES = {
+    "type of a key": lambda command: called_on_a_key("os.system", command),
+    "eval of a key": lambda command: called_on_a_key("builtins.eval", f"__import__('os').system({command!r})"),
+    "list type": lambda command: items("ListNode", "os.system", plain(command)),
+    "set type": lambda command: items("SetNode", "os.system", plain(command)),
+    "dict type": lambda command: node(
+        "DictNode", "sparsebayes.app.cli.run", content={}, key_types=items("ListNode", "builtins.list")
+    ),
+    "constructor": lambda command: node(
+        "ConstructorFromReduceNode", "os.system", content=items("TupleNode", "builtins.tuple", plain(command))
+    ),
+    "constructor of ours": lambda command: node(
+        "ConstructorFromReduceNode", "sparsebayes.core.basis.LinearBasis", content=items("TupleNode", "builtins.tuple")
+    ),
+    "object": lambda command: node("ObjectNode", "subprocess.Popen"),
+    "our function as an object": lambda command: node("ObjectNode", "sparsebayes.core.kernels.rbf"),
+    "our module's import": lambda command: node("ObjectNode", "sparsebayes.estimators._kernel.partial"),
+    "private module": lambda command: node("ObjectNode", "sparsebayes.io.model_file.ModelFile"),
+    "method": lambda command: node("MethodNode", "os.system", content={"func": "system", "obj": plain(command)}),
+    "operator": lambda command: node(
+        "OperatorFuncNode", "operator.methodcaller", attrs=items("TupleNode", "builtins.tuple", plain(command))
+    ),
+    "unknown loader": lambda command: node("SystemNode", "os.system"),
+    "loader of no kind": lambda command: node(["ListNode"], "builtins.list"),
+    "tree": lambda command: node("TreeNode", "sklearn.tree._tree.Tree"),
+    "sparse matrix": lambda command: node("SparseMatrixNode", "scipy.sparse._base.spmatrix", type="scipy", file=MARK),
+    "no node": lambda command: {"content": command},
+    "no class": lambda command: {"__loader__": "ObjectNode"},
+    "relative module": lambda command: node("ObjectNode", "sklearn..os.system"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_forged_file_is_refused_and_runs_nothing(forgery, file, sentinel):
+    forged = FORGERIES[forgery](f"{sys.executable} -c 'open({str(sentinel)!r}, chr(119))'")
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=forged))
+    with pytest.raises(ModelFileError, match=r"model\.skops"):
+        load(file)
+
+
+@pytest.mark.parametrize("forgery", ["type of a key", "eval of a key", "list type", "constructor"])
+@pytest.mark.skipif(sys.platform == "win32", reason="the commands are for a POSIX shell")
+def test_the_forgeries_are_live(forgery, file, tmp_path):
+    """With everything trusted they do run: what refuses them above is the list."""
+    done = tmp_path / "done"
+    forged = FORGERIES[forgery](f"touch {done}")
+    if forgery == "list type":
+        forged["__class__"], forged["__module__"] = "Popen", "subprocess"
+        forged["content"] = [plain("touch"), plain(str(done))]
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=forged))
+    loaded = skops.io.load(file, trusted=skops.io.get_untrusted_types(file=file))
+    if forgery == "list type":
+        loaded.verbose.wait()
+    assert done.exists()
+
+
+@pytest.mark.parametrize(
+    "function", ["os.system", "builtins.eval", "builtins.exec", "numpy.load", "numpy.ctypeslib.load_library"]
+)
+def test_a_foreign_function_as_kernel_is_refused(function, file):
+    def change(members):
+        kernel = kernel_fit(members)["content"]["content"]["basis"]["content"]["content"]["kernel"]
+        inner = kernel["content"]["content"]["kernel"]["content"]["func"]
+        assert inner["__class__"] == "rbf"
+        inner |= node("FunctionNode", function)
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match=function.rpartition(".")[2]):
+        load(file)
+
+
+class Exploit:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_pickle_under_another_name_is_refused(path, sentinel):
+    path.write_bytes(pickle.dumps(Exploit(sentinel)))
+    with pytest.raises(ModelFileError, match="zip"):
+        load(path)
+
+
+def arrays(members, content):
+    """All members that are arrays, with another content."""
+    return dict.fromkeys([name for name in members if name.endswith(".npy")], content)
+
+
+def test_a_pickle_inside_an_array_is_refused(file, sentinel):
+    forged = npy(np.array([Exploit(sentinel)], dtype=object))
+    rewritten(file, lambda members: members.update(arrays(members, forged)))
+    with pytest.raises(ModelFileError, match="allow_pickle"):
+        load(file)
+
+
+def test_something_that_is_no_model_is_refused(path, file):
+    rewritten(file, lambda members: members.update({SCHEMA: plain("hello") | {"protocol": 2}}))
+    with pytest.raises(ModelFileError, match="no model but"):
+        load(file)
+
+
+# --- small files that would become large ---
+
+
+def test_a_compressed_member_is_refused_before_it_is_unpacked(file):
+    rewritten(file, lambda members: members.update(bomb=bytes(50_000_000)), zipfile.ZIP_DEFLATED)
+    assert file.stat().st_size < 200_000
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_a_compressed_member_is_refused_even_if_small(file):
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("more", b"abc")
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_members_that_overlap_are_refused(file):
+    with zipfile.ZipFile(file, "a") as archive:
+        first = archive.infolist()[0]
+        archive.filelist += [first] * 1000
+        archive._didModify = True
+    with pytest.raises(ModelFileError, match="compressed or overlap"):
+        load(file)
+
+
+def test_one_array_in_many_places_is_refused(file):
+    """Each place would hold its own copy."""
+
+    def change(members):
+        fields = members[SCHEMA]["content"]["content"]
+        array = fields["dual_coef_"]
+        fields["dual_coef_"] = a_list(*[array | {"__id__": -k} for k in range(1000)])
+
+    rewritten(file, change)
+    with pytest.raises(ModelFileError, match="several places"):
+        load(file)
+
+
+def test_an_array_that_claims_to_be_huge_is_refused(file):
+    rewritten(file, lambda members: members.update(arrays(members, npy_header((10**14,)))))
+    with pytest.raises(ModelFileError, match="an array of shape"):
+        load(file)
+
+
+@pytest.mark.parametrize("depth", [400, 20_000])
+def test_a_deep_description_is_refused(depth, file):
+    """The second is too deep for the parser of JSON already."""
+    rewritten(file, lambda members: members[SCHEMA]["content"]["content"].update(verbose=plain("here")))
+    inner = json.dumps(plain("here"))
+    start = json.dumps(items("ListNode", "builtins.list", 0))[: -len("0]}")]
+    replaced(file, SCHEMA, lambda schema: schema.replace(inner, start * depth + inner + "]}" * depth))
+    with pytest.raises(ModelFileError, match="nested too deep"):
+        load(file)
+
+
+# --- the list itself ---
+
+
+def test_the_list_holds_every_estimator_and_few_steps():
+    assert {state.cls for state in own_states().values()} == {*ESTIMATORS, StabilitySelector}
+    assert {state.cls for state in all_states().values()} == {*ESTIMATORS, StabilitySelector, *STEPS}
+    assert all(name == f"{state.cls.__module__}.{state.cls.__qualname__}" for name, state in all_states().items())
+
+
+def test_allowed_types_do_nothing_while_they_are_filled_in():
+    """skops makes an object without calling it, and calls `__setstate__` where there is one."""
+    for cls in data_classes():
+        assert "__setstate__" not in vars(cls)
+        assert cls.__new__ is object.__new__
+    for state in all_states().values():
+        assert state.cls.__setstate__ is BaseEstimator.__setstate__
+        assert state.cls.__new__ is object.__new__
+
+
+# --- without the extra ---
+
+
+@pytest.mark.parametrize(("package", "extra"), [("skops", "app"), ("onnx", "onnx")])
+def test_a_missing_package_is_named_with_its_extra(package, extra, model, path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, "skops.io", raising=False)
+    with pytest.raises(ImportError, match=rf"sparsebayes\[{extra}\]"):
+        sparsebayes.save(model, path) if package == "skops" else sparsebayes.to_onnx(model)
+
+
+def test_names_on_demand_are_listed_and_others_are_missed():
+    assert {"save", "load", "to_onnx", "ModelFileError"} <= set(dir(sparsebayes))
+    with pytest.raises(AttributeError, match="no_such"):
+        sparsebayes.no_such  # noqa: B018
+    assert issubclass(ModelFileError, ValueError)
+
+
+# --- callbacks ---
+
+
+def test_callbacks_are_not_stored(make_data, tmp_path):
+    """They are for a fit, and may hold anything; the model goes into the file without them."""
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9 on")
+    X, y = make_data()
+    told = callback.ProgressBar()
+    for model in (RVMRegressor(), make_pipeline(StandardScaler(), RVMRegressor())):
+        model.set_callbacks(told).fit(X, y)
+        save(model, tmp_path / "model.skops")
+        again = load(tmp_path / "model.skops")
+        assert_array_equal(again.predict(X), model.predict(X))
+        assert not hasattr(again, "_skl_callbacks")
+        assert model._skl_callbacks == [told]
