@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from sparsebayes.core.multinomial import Design, curvature, softmax_probabilities
+from sparsebayes.core.multinomial import ClassDesigns, curvature, softmax_probabilities
 from sparsebayes.core.scales import em, mackay, shared_em, shared_mackay
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import softmax
@@ -42,7 +42,7 @@ def run(problem, rule=mackay, shared=False, tol=1e-9, max_iter=1000, alpha=None)
 
 def everything(problem):
     C, D = problem.n_classes, problem.rows.n_columns
-    return Design((problem.rows,) * C, (np.arange(D),) * C)
+    return ClassDesigns((problem.rows,) * C, (np.arange(D),) * C)
 
 
 def at(problem, alpha, start=0.0):

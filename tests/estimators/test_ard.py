@@ -11,7 +11,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal, t
 from sklearn.base import clone
-from sparsebayes.engine.ard import SOLVERS
 
 from sparsebayes import ARDRegressor
 from sparsebayes.engine.regression import SOLVERS

@@ -12,7 +12,6 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from sparsebayes import ARDRegressor, RVMClassifier, SparseLogisticRegression
-from sparsebayes.engine.problem import GaussianProblem
 from sparsebayes.estimators._kept import kept
 from sparsebayes.estimators._notebook import kept_html, short
 
