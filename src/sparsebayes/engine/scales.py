@@ -13,7 +13,7 @@ from sparsebayes.engine import compiled
 
 LONGEST = 2.0
 """Longest step of log α, a factor of seven. With 1 or 3 models of Friedman #1 end with slightly less evidence."""
-DAMPING = (1e-6, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+DAMPING = (1e-6, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e6, 1e8)
 """Added to the curvature, in units of γ², until it is positive definite; at the best precision of a single column the
 curvature is ½."""
 MIN_GAMMA = 0.1
