@@ -16,7 +16,7 @@ from sparsebayes.core.multinomial import NODES, PIVOT, even_normal
 from sparsebayes.core.predictive import STEP
 from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.core.weighted import FeatureKernel
+from sparsebayes.core.weighted_kernels import FeatureKernel
 
 # --- kernels ---
 

@@ -1,6 +1,7 @@
 """What the regressors share: one fit per output, and predictions with their spread."""
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -14,13 +15,14 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.estimators._base import checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
+from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
 
 
 class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
     """A regressor with a Gaussian posterior and noise for each output; `fit` sets `_fits` and `_single` (1-D y)."""
 
-    _fits: list[Any]
+    _fits: Sequence[LinearFit]
     _single: bool
     fit_intercept: bool
     tol: float

@@ -1,49 +1,29 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
-from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import laplace_rate
-from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, excess_variance, squared_error
-from sparsebayes.engine.loop import Settings
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
-from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
-from sparsebayes.estimators._kernel_regressor import Target
-from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-
-
-def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-    """Columns that keep the kernel's own scale: λ means the same for all of them."""
-    standard = book.rows.standardised(weight, centre=flat)
-    assert isinstance(standard, DenseRows)
-    scale = np.where(np.isinf(standard.scale), np.inf, 1.0)
-    return DenseRows(standard.X, standard.mean, scale, standard.root_weight)
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import LaplaceSolver
+from sparsebayes.engine.least_squares import LOW_NOISE
+from sparsebayes.estimators._feature_weights import (
+    FEWER_FEATURES,
+    WEIGHT_CONSTRAINTS,
+    FeatureWeights,
+    FeatureWeightsMixin,
+    store_feature_weights,
+)
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import KernelParameters, centred_design, kernel_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
 
-def found_by_bls(
-    problem: LeastSquares,
-    rate: float | None,
-    noise: float | None,
-    settings: Settings,
-    book: Dictionary,
-) -> KernelResult:
-    """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
-    if rate is None:
-        result, rate = laplace_rate.learn(problem, partial(squared_error, own=book.own), settings, noise=noise)
-    else:
-        result = laplace_rate.solve(problem, rate, settings, noise=noise)
-    problem = laplace_rate.with_rate(problem, rate)
-    return KernelResult(problem, result, np.arange(problem.n_columns), excess_variance(problem, result, book.own))
-
-
-class BLSRegressor(WeightedRegressor):
+class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
     """Sparse Bayesian regression with few kernel functions, under a Laplace prior scaled by the noise.
 
     Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
@@ -109,12 +89,8 @@ class BLSRegressor(WeightedRegressor):
         "rate": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
         "noise_variance": [StrOptions({"fixed", "learn"}), Interval(Real, 0, None, closed="neither")],
         "feature_weights": ["boolean"],
-        **{name: WEIGHT_CONSTRAINTS[name] for name in ("min_gain", "init", "n_restarts")},
-        "fit_intercept": ["boolean"],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
+        **WEIGHT_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
     }
 
     def __init__(
@@ -156,20 +132,33 @@ class BLSRegressor(WeightedRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _weighs(self) -> bool:
-        return self.feature_weights
+    get_support = available_if(lambda self: self.feature_weights)(FeatureWeightsMixin.get_support)
 
-    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-        return own_scale(book, weight, flat)
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        if self.feature_weights:
+            weights = FeatureWeights.of(self)
+            design = centred_design(X, weight, counts, self.candidates, self.random_state)
+            regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+            with regression.threads():
+                weighted = fit_weighted_outputs(regression, weights, lambda target, noise: self._solver(target))
+            return Fitted(weighted, remedy=FEWER_FEATURES)
+        design = kernel_design(self, X, weight, counts)
+        regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+        with regression.threads():
+            width = regression.choose_width(KernelParameters.of(self))
+            fits = regression.fit_outputs(width.design, self._solver)
+        return Fitted(fits, width.gamma)
 
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
-        held = {"learn": None, "fixed": LOW_NOISE}
-        given = self.noise_variance
-        noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
-        rate = None if self.rate == "learn" else float(self.rate)
-        return found_by_bls(problem, rate, noise, self._settings(), book)
+    def _solver(self, target: Target) -> LaplaceSolver:
+        rate = None if isinstance(self.rate, str) else float(self.rate)
+        if isinstance(self.noise_variance, str):
+            noise = LOW_NOISE if self.noise_variance == "fixed" else None
+        else:
+            noise = float(self.noise_variance) / target.unit**2
+        return LaplaceSolver(rate, noise, self._settings())
 
-    def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
-        super()._store(fits, gamma, single=single)
+    def _store(self, fitted: Fitted, *, single: bool) -> None:
+        super()._store(fitted, single=single)
         self.rate_ = self._numbers("rate")
+        if self.feature_weights:
+            store_feature_weights(self)

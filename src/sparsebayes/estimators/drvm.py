@@ -1,22 +1,26 @@
 """DRVMRegressor: regression that chooses samples and features together."""
 
-from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.least_squares import LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
-from sparsebayes.estimators._kernel import Dictionary
-from sparsebayes.estimators._kernel_regressor import Target
-from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-from sparsebayes.estimators.bls import found_by_bls, own_scale
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import ARDSolver, KernelSolver, LaplaceSolver
+from sparsebayes.estimators._feature_weights import (
+    FEWER_FEATURES,
+    WEIGHTED_KERNEL_CONSTRAINTS,
+    FeatureWeights,
+    FeatureWeightsMixin,
+    store_feature_weights,
+)
+from sparsebayes.estimators._kernel import REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import centred_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
 
-class DRVMRegressor(WeightedRegressor):
+class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor):
     """Kernel regression that finds out which samples and which features matter, both by evidence (DRVM).
 
     The model is a relevance vector machine whose kernel has a weight θ_k ≥ 0 for every feature, for instance
@@ -94,18 +98,11 @@ class DRVMRegressor(WeightedRegressor):
     array([0, 1, 2, 3, 4])
     """
 
-    gamma = "scale"
-    """Of the dictionary that the estimator sets out with; not a parameter."""
-
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **WEIGHT_CONSTRAINTS,
+        **WEIGHTED_KERNEL_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
         "solver": [StrOptions({"fast", "batch"})],
         "prior": [StrOptions({"ard", "bls"})],
-        "fit_intercept": ["boolean"],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -143,15 +140,19 @@ class DRVMRegressor(WeightedRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _in_batch(self) -> bool:
-        return self.solver == "batch"
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        design = centred_design(X, weight, counts, self.candidates, self.random_state)
+        regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+        with regression.threads():
+            batch = self.solver == "batch"
+            fits = fit_weighted_outputs(regression, FeatureWeights.of(self), self._solver, batch=batch)
+        return Fitted(fits, remedy=FEWER_FEATURES)
 
-    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-        return own_scale(book, weight, flat) if self.prior == "bls" else super()._rows(book, weight, flat)
-
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
+    def _solver(self, target: Target, noise: float) -> KernelSolver:
         if self.prior == "bls":
-            assert start is not None
-            return found_by_bls(problem, None, start.noise, self._settings(), book)
-        return solve_kernel(problem, "sequential", self._settings(), book.own, start)
+            return LaplaceSolver(None, noise, self._settings())
+        return ARDSolver("sequential", self._settings())
+
+    def _store(self, fitted: Fitted, *, single: bool) -> None:
+        super()._store(fitted, single=single)
+        store_feature_weights(self)

@@ -1,87 +1,33 @@
 """Probabilistic classification vector machine."""
 
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
-import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sparsebayes.core.likelihoods import Bernoulli
-from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.core.priors import NonNegative
-from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import glm
-from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.width import Fit
-from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import classifier_fit
-from sparsebayes.estimators._kernel import (
-    KERNEL_CONSTRAINTS,
-    Dictionary,
-    KernelFit,
-    dictionary,
-    first_gamma,
-    gamma_of_evidence,
-    has_gamma,
-    kernel_of,
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
+from sparsebayes.engine.width import VectorFit
+from sparsebayes.estimators._base import threads_for
+from sparsebayes.estimators._classifier import GaussianClassifier
+from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, KernelFit
+from sparsebayes.estimators._kernel_classifier import (
+    KernelClassifierMixin,
+    LabelledColumns,
+    StandardColumns,
+    VectorMachine,
+    combined_fit,
 )
-from sparsebayes.estimators._kernel_classifier import KernelClassifier
+from sparsebayes.estimators._kernel_design import KernelDesign, KernelParameters, choose_width, kernel_design
 
-LEAST_ALPHA = 1e-6
-"""Smallest prior precision of a weight, for a column of unit variance."""
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """A dictionary, and which of the rows that were given are its rows."""
-
-    book: Dictionary
-    counts: BoolArray
-
-    def columns(self, t: FloatArray) -> Dictionary:
-        """The dictionary with a column for each centre and each class (0 or 1) that has a row there.
-
-        A column carries the sign of its class in its scale: dividing by it makes the kernel column a label-signed one,
-        and the weight of that (which is positive) a coefficient of the kernel again.
-        """
-        book, sign = self.book, 2 * t - 1
-        if book.centres is None:
-            signs = np.full(book.rows.n_columns, np.inf)  # rows that do not count are no candidates
-            signs[self.counts] = sign
-            return replace(book, rows=_scaled(book.rows, np.arange(len(signs)), signs))
-        centre, row = first_rows(book.X, t, book.centres)
-        rows = _scaled(book.rows, centre, sign[row])
-        return replace(book, rows=rows, centres=book.centres[centre], indices=np.flatnonzero(self.counts)[row])
+MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
+    **CLASSIFIER_CONSTRAINTS,
+    "truncation": [StrOptions({"exact", "smooth"})],
+    "steepness": [Interval(Real, 0, None, closed="neither")],
+    "candidates": [Interval(Integral, 1, None, closed="left"), None],
+}
 
 
-def first_rows(X: FloatArray, t: FloatArray, centres: FloatArray) -> tuple[IntArray, IntArray]:
-    """For each centre and each class with rows there: the place of the centre, and the first such row."""
-    _, place = np.unique(np.concatenate([X, centres]), axis=0, return_inverse=True)
-    here, of_centre = np.split(place.ravel(), [len(X)])
-    pairs = []
-    for label in (0, 1):
-        first = np.full(place.max() + 1, -1)
-        rows = np.flatnonzero(t == label)[::-1]
-        first[here[rows]] = rows
-        row = first[of_centre]
-        pairs.append(np.stack([np.flatnonzero(row >= 0), row[row >= 0]]))
-    both = np.concatenate(pairs, axis=1)
-    centre, row = both[:, np.argsort(both[1])]
-    return centre, row
-
-
-def _scaled(rows: DenseRows, which: IntArray, factor: FloatArray) -> DenseRows:
-    """The chosen columns, their scales multiplied by a factor; the matrix is copied only where it must be."""
-    same = np.array_equal(which, np.arange(rows.n_columns))
-    X = rows.X if same else rows.X[:, which]
-    return DenseRows(X, rows.mean[which], rows.scale[which] * factor, rows.root_weight)
-
-
-class PCVMClassifier(KernelClassifier):
+class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     """Probabilistic classification vector machine: a few training rows speak, each for its own class only.
 
     The log-odds are Σ w_j y_j k(x, x_j) + intercept, with y_j = ±1 the class of training row j and weights w_j ≥ 0,
@@ -168,16 +114,7 @@ class PCVMClassifier(KernelClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KERNEL_CONSTRAINTS,
-        "truncation": [StrOptions({"exact", "smooth"})],
-        "steepness": [Interval(Real, 0, None, closed="neither")],
-        "proba": [StrOptions(set(PROBABILITIES))],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "candidates": [Interval(Integral, 1, None, closed="left"), None],
-        "fit_intercept": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
+        **MACHINE_CONSTRAINTS,
     }
 
     def __init__(
@@ -215,78 +152,25 @@ class PCVMClassifier(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PCVMClassifier":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            For a precomputed kernel of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-            Class labels of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            How often each row counts: an integer weight is the same as repeated rows.
-        """
-        X, codes, weight, counts = self._validated_rows(X, y, sample_weight)
-        self._check_square(X, counts)
-        book = dictionary(self, X, weight, counts, ones=False, low_rank=False)
-        self.gamma_ = first_gamma(self.gamma, X, weight) if has_gamma(self) else None
-        with threads_for(book.rows.n_rows * book.rows.n_columns):
-            if self.gamma_ is not None and self.gamma == "evidence":
-                self.gamma_ = self._width(book, codes, weight, counts)
-                book = book.at(kernel_of(self, self.gamma_))
-            self._store(self._fits_on(book, codes, weight, counts))
-        warn_unless_converged(self)
-        return self
-
-    def _check_square(self, X: FloatArray, counts: BoolArray) -> None:
-        if isinstance(self.kernel, str) and self.kernel == "precomputed" and X.shape[1] != len(counts):
+    def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
+        parameters = KernelParameters.of(self)
+        if parameters.is_precomputed and X.shape[1] != len(counts):
             raise ValueError(
                 "kernel='precomputed' needs the square matrix of the kernel values of all training rows, because each "
                 f"column belongs to a row and its class; got {len(counts)} rows and {X.shape[1]} columns"
             )
 
-    def _fits_on(self, book: Dictionary, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> list[KernelFit]:
-        """One fit, or one per class, on the columns of a dictionary."""
-        rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()
-        return self._fit_all(Labelled(replace(book, rows=rows), counts), codes, weight)
+        def fits_on(design: KernelDesign) -> list[KernelFit]:
+            standard = StandardColumns.of(design, weight, centre=self.fit_intercept)
+            return self._fit_all(LabelledColumns(standard, counts), codes, weight)
 
-    def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
-        return self._fit_columns(labelled.columns(t), t, weight)
+        def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
+            return combined_fit(fits_on(design))
 
-    def _prior(self, min_alpha: float) -> NonNegative:
-        if self.truncation == "exact":
-            return NonNegative(min_alpha=min_alpha)
-        return NonNegative.smooth(self.steepness, min_alpha)
+        design = kernel_design(self, X, weight, counts)
+        with threads_for(len(X) * design.n_columns):
+            self.gamma_, design, _ = choose_width(parameters, design, weight, fit_on, lambda: None)
+            self._store(fits_on(design))
 
-    def _settings(self) -> Settings:
-        return Settings(self.tol, self.max_iter, progress(self.verbose))
-
-    def _fit_columns(
-        self, book: Dictionary, t: FloatArray, weight: FloatArray, least_alpha: float = LEAST_ALPHA
-    ) -> KernelFit:
-        """The fit on label-signed columns."""
-        problem = Problem(
-            design=book.rows,
-            t=t,
-            weight=weight,
-            likelihood=Bernoulli(),
-            prior=self._prior(least_alpha),
-            flat_intercept=self.fit_intercept,
-        )
-        result = glm.find(problem, self._settings())
-        return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
-
-    def _width(self, book: Dictionary, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> float:
-        """γ of largest evidence, over the fits of all classes."""
-
-        def fit_at(book: Dictionary, near: Fit[Any] | None) -> Fit[None]:
-            fits = self._fits_on(book, codes, weight, counts)
-            active = np.concatenate([fit.active for fit in fits])
-            scales = np.log(np.concatenate([fit.precision for fit in fits]))
-            return Fit(float(sum(fit.log_evidence for fit in fits)), active, scales, None)
-
-        return gamma_of_evidence(self, book, weight, fit_at, None)[0]
+    def _fit_binary(self, labelled: LabelledColumns, t: FloatArray, weight: FloatArray) -> KernelFit:
+        return VectorMachine.of(self).fit(labelled, t, weight)

@@ -1,30 +1,45 @@
 """PFCVMClassifier: classification that chooses samples and features together."""
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.drvm import feature_relevance
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.pfcvm import label_block
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
+from sparsebayes.engine.theta_model import label_model
+from sparsebayes.estimators._base import threads_for
+from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._feature_weights import (
-    WEIGHT_CONSTRAINTS,
+    WEIGHTED_KERNEL_CONSTRAINTS,
+    FeatureWeights,
     FeatureWeightsMixin,
-    Inputs,
-    Weighing,
-    weighed_inputs,
-    weigher_of,
+    StandardInputs,
+    store_feature_weights,
 )
 from sparsebayes.estimators._kernel import KernelFit
-from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
+from sparsebayes.estimators._kernel_classifier import (
+    MIN_ALPHA,
+    KernelClassifierMixin,
+    LabelledColumns,
+    StandardColumns,
+    VectorMachine,
+    first_rows,
+)
+from sparsebayes.estimators._kernel_design import KernelDesign, centred_design
+from sparsebayes.estimators.pcvm import MACHINE_CONSTRAINTS
 
 FEW_ROWS_ALPHA = 0.25
-"""Smallest prior precision where there are as many features as rows: classes are then separable, and a single vector
-with a large weight would do."""
+"""Smallest prior precision where there are at least as many features as rows. Classes are then separable, and a single
+vector with a large weight would reproduce them. A prior standard deviation of 2 lets one vector of unit size move a
+probability from 0.5 to 0.88."""
 
 
-class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
+class Candidates(NamedTuple):
+    """Candidate centres without a kernel, and which of the given rows count."""
+
+    design: KernelDesign
+    counts: BoolArray
+
+
+class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassifier):
     """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
@@ -86,14 +101,10 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     array([1, 4])
     """
 
-    gamma = "scale"
-    """Of the dictionary that the estimator sets out with; not a parameter."""
-
-    _parameter_constraints: dict[str, list[Any]] = {
-        name: options
-        for name, options in {**WEIGHT_CONSTRAINTS, **PCVMClassifier._parameter_constraints}.items()
-        if name != "gamma"
-    } | {"kernel": WEIGHT_CONSTRAINTS["kernel"]}
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **WEIGHTED_KERNEL_CONSTRAINTS,
+        **MACHINE_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -134,22 +145,23 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
-        book, settings = labelled.book, self._settings()
-        assert book.centres is not None
-        centre, row = first_rows(book.X, t, book.centres)
-        inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
-        labels = label_block(inputs.y, inputs.weight, self.fit_intercept, settings)
-        trace, weigher = Trace(), weigher_of(self, inputs, labels, settings)
-        best, scores = weighed_inputs(self, inputs, labels, weigher, trace)
-        weighing = Weighing.of(self, inputs, best, partial(feature_relevance, labels, weigher), scores, trace)
-        book = book.at(weighing.kernel)
-        rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()
-        columns = Labelled(replace(book, rows=rows), labelled.counts).columns(t)
-        least_alpha = LEAST_ALPHA if inputs.n_varied < labels.template.n else FEW_ROWS_ALPHA
-        return weighing.annotated(self._fit_columns(columns, t, weight, least_alpha))
+    def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
+        design = centred_design(X, weight, counts, self.candidates, self.random_state)
+        with threads_for(len(X) * design.n_columns):
+            self._store(self._fit_all(Candidates(design, counts), codes, weight))
 
-    def _store(self, fits: list[KernelFit]) -> None:
+    def _fit_binary(self, candidates: Candidates, t: FloatArray, weight: FloatArray) -> KernelFit:
+        design, settings = candidates.design, self._settings()
+        assert design.centres is not None
+        centre, row = first_rows(design.X, t, design.centres)
+        inputs = StandardInputs.of(design.X, t, weight, design.centres[centre], t[row])
+        labels = label_model(inputs.y, inputs.weight, self.fit_intercept, settings)
+        found = FeatureWeights.of(self).find(inputs, labels, settings)
+        columns = StandardColumns.of(design.at(found.kernel), weight, centre=self.fit_intercept)
+        min_alpha = MIN_ALPHA if inputs.n_varying < labels.template.n else FEW_ROWS_ALPHA
+        machine = VectorMachine.of(self, min_alpha)
+        return found.annotate(machine.fit(LabelledColumns(columns, candidates.counts), t, weight))
+
+    def _store(self, fits: Sequence[KernelFit]) -> None:
         super()._store(fits)
-        del self.gamma_  # the weights take its place
-        self._store_weights(fits, single=len(fits) == 1)
+        store_feature_weights(self)

@@ -1,17 +1,18 @@
 """Relevance vector machine for regression."""
 
-from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from sparsebayes.engine.least_squares import LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
-from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary
-from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import ARDSolver
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import KernelParameters, kernel_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin
+from sparsebayes.estimators._regressor import GaussianRegressor
 
 
-class RVMRegressor(KernelRegressor):
+class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
     """Relevance vector machine: regression with a few kernel functions, centred on training rows.
 
     Every kernel function has a weight with a zero-mean Gaussian prior and its own precision. The precisions and the
@@ -110,13 +111,9 @@ class RVMRegressor(KernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KERNEL_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
         "solver": [StrOptions({"sequential", "fixed-point", "em"})],
-        "fit_intercept": ["boolean"],
         "intercept_prior": [StrOptions({"flat", "ard"})],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -150,13 +147,15 @@ class RVMRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _intercept_is_flat(self) -> bool:
-        return self.intercept_prior == "flat"
-
-    @property
-    def _follows_starts(self) -> bool:
-        return self.solver == "sequential"
-
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
-        return solve_kernel(problem, self.solver, self._settings(), book.own, start)
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        flat = self.fit_intercept and self.intercept_prior == "flat"
+        sequential = self.solver == "sequential"
+        ones = self.fit_intercept and not flat
+        design = kernel_design(self, X, weight, counts, ones=ones, low_rank=sequential)
+        regression = KernelRegression.of(self, design, y, weight, flat=flat)
+        with regression.threads():
+            width = regression.choose_width(KernelParameters.of(self))
+            starts = regression.starts(width) if sequential else None  # a batch solver begins with all columns
+            solver = ARDSolver(self.solver, regression.settings)
+            fits = regression.fit_outputs(width.design, lambda target: solver, starts)
+        return Fitted(fits, width.gamma)
