@@ -585,7 +585,7 @@ def test_the_list_holds_our_estimators_and_data_classes_only():
     assert all(name == f"{cls.__module__}.{cls.__qualname__}" for name, cls in types.items())
     assert all(name.startswith("sparsebayes.") and ".app." not in name for name in types)
     functions = {name for name in trusted_names() if name.startswith("sparsebayes.") and name not in types}
-    assert {f"sparsebayes.core.kernels.{kernel.__name__}" for kernel in KERNELS.values()} <= functions
+    assert {f"sparsebayes.core.kernels.{kernel.value.__name__}" for kernel in KERNELS.values()} <= functions
     assert {name.rpartition(".")[0] for name in functions} == {"sparsebayes.core.kernels"}
 
 
