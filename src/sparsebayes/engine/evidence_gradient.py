@@ -24,7 +24,7 @@ MAX_LOG_CHANGE = 15.0
 """Most that a log α may change in one maximisation. At e¹⁵ = 3e6 times its precision a weight is 0 to six digits, and a
 further search removes it; without a limit α could overflow."""
 MAX_STEPS = 200
-"""Steps of L-BFGS-B. Kernel widths take 10 to 40, feature weights up to 300 (engine/theta.py)."""
+"""Most steps of L-BFGS-B. Kernel widths of about 100 rows take 45 in the median, and 73 at most."""
 MEMORY = 20
 """Pairs of steps and gradients that L-BFGS-B keeps."""
 

@@ -30,11 +30,13 @@ VECTOR_PRICE = 0.1
 """Nats that a vector must bring. In a wide kernel many columns are nearly the same, and some would stay that bring
 nothing."""
 MAX_STEPS = 300
-"""Steps of one maximisation over θ and the scales."""
-TRIAL_STEPS = 50
-"""Steps of a maximisation that only tells whether a feature can be dropped; a drop is refined afterwards."""
+"""Most steps of one maximisation over θ and the scales. Half of them end within 60 steps (Friedman #1 with 150 rows and
+10 inputs); one in six reaches the limit, and the next turn continues it."""
+TRIAL_STEPS = 25
+"""Most steps of a maximisation that only tells whether features can be dropped. On Friedman #1 and on rings of two
+classes 20, 50, 100 and 300 steps keep the same features, and 300 steps take three times as long as 20."""
 MAX_ROUNDS = 30
-"""Turns of maximisation and search in one refinement."""
+"""Most turns of maximisation and search in one refinement. On the same data one is usual, and nine were the most."""
 
 
 class KernelModel(Protocol):

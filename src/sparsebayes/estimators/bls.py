@@ -26,29 +26,27 @@ from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
     """Sparse Bayesian regression with few kernel functions, under a Laplace prior scaled by the noise.
 
-    Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
-    that stay are shrunk, the more the larger λ is. So the noise need not be known: with too little of it assumed ARD
-    would fit the noise, and λ keeps the model from doing so. Mostly more vectors stay than in `RVMRegressor`, and the
-    error is the same or smaller; docs/rvm.md has the numbers.
+    Like `RVMRegressor`, but the prior variance of a weight is σ²g, and g has the density (λ/2) exp(-λg/2). The kept
+    weights are shrunk, more so for a larger λ. So the noise need not be known: with an assumed noise that is too small,
+    ARD would fit the noise, and λ prevents that. The model mostly keeps more vectors than `RVMRegressor`, with the same
+    or a smaller error; docs/rvm.md has the numbers.
 
     Parameters
     ----------
     kernel, gamma, degree, coef0, candidates, random_state
-        As in `RVMRegressor`. With gamma="evidence" the width is the one that the relevance vector machine would choose.
+        As in `RVMRegressor`. With gamma="evidence" the width is the one that `RVMRegressor` chooses.
     rate : "learn" or float, default="learn"
-        λ of the Laplace prior, for columns as the kernel gives them; or the one with which rows that are held out, one
-        at a time, are predicted best.
+        λ of the Laplace prior, for kernel columns that are not rescaled. "learn" minimises the leave-one-out error.
     noise_variance : "fixed", "learn" or float, default="fixed"
-        Variance of the noise that the search assumes: a hundredth of the variance of y; found with the model; or known.
-        Where it is found with the model that is much like `RVMRegressor`'s, mostly with a few vectors fewer. What the
-        rows vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions;
-        `covariance_` and `log_evidence_` are those of the noise that is assumed. Who asks for intervals of the weights
-        had better learn it.
+        The noise variance that the search assumes. "fixed" is a hundredth of the variance of y; "learn" estimates it
+        with the model, which is then much like that of `RVMRegressor`, mostly with a few vectors fewer. Variance beyond
+        the assumed noise is estimated afterwards (`excess_variance_`) and is part of predictions; `covariance_` and
+        `log_evidence_` hold for the assumed noise. Use "learn" if you need intervals of the weights.
     feature_weights : bool, default=False
-        Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
-        `gamma` does not matter.
+        Whether the kernel has a weight for every feature, as in `DRVMRegressor`. The kernel must then be "rbf",
+        "laplacian" or "poly", and `gamma` is ignored.
     min_gain, init, n_restarts
-        Of the feature weights, as in `DRVMRegressor`.
+        For feature weights, as in `DRVMRegressor`.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     far_variance : {"none", "augment"}, default="none"
@@ -58,20 +56,20 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
     tol : float, default=1e-6
         The fit has converged when no single change gains more than this many nats.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
     rate_ : float or ndarray of shape (n_outputs,)
-        λ that was used.
+        The λ used.
     feature_weights_, feature_relevance_, restart_scores_
         With `feature_weights`, as in `DRVMRegressor`.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
         As in `RVMRegressor`.
     noise_variance_, excess_variance_, gamma_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
-        As in `RVMRegressor`. The path is that of the objective, evidence and prior of g together.
+        As in `RVMRegressor`. The path is that of the objective: evidence plus log prior of g.
     n_jittered_, n_features_in_, feature_names_in_
-        As everywhere in the library.
+        As in scikit-learn; `n_jittered_` as in `RVMRegressor`.
 
     Examples
     --------

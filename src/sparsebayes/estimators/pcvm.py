@@ -28,46 +28,41 @@ MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
 
 
 class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
-    """Probabilistic classification vector machine: a few training rows speak, each for its own class only.
+    """Probabilistic classification vector machine: a few training rows, each with a weight towards its own class.
 
     The log-odds are Σ w_j y_j k(x, x_j) + intercept, with y_j = ±1 the class of training row j and weights w_j ≥ 0,
-    each with a Gaussian prior truncated to w ≥ 0 whose precision is chosen by evidence. A relevance vector machine
-    (`RVMClassifier`) may place a negative weight on a row of the positive class; this one may not, so that every kept
-    row is an example of its class.
+    each with a Gaussian prior truncated to w ≥ 0 whose precision maximises the evidence. A relevance vector machine
+    (`RVMClassifier`) may give a row of the positive class a negative weight. Here that is impossible, so every kept row
+    is an example of its class.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        A name, a function of two arrays of rows that gives the matrix of their kernel values, or "precomputed": X is
-        then the square matrix of kernel values of the training rows, and later that of new and training rows.
-    gamma : "scale", "evidence" or float, default="scale"
-        γ of the kernel: 1 / (n_features × variance of X); that of largest evidence (rbf and laplacian), charged as in
-        `RVMClassifier`; or a number.
-    degree, coef0 : float, default=3 and 1.0
-        Degree and constant of "poly" (the constant also of "sigmoid").
+        As in `RVMRegressor`, but a "precomputed" kernel must be square: the kernel values of all training rows.
+        Predictions need the kernel values of new and training rows.
+    gamma, degree, coef0, random_state
+        As in `RVMRegressor`.
     truncation : {"exact", "smooth"}, default="exact"
-        Weights are kept from being negative by the bound itself, or by the factor 2σ(steepness × w) of their prior.
+        "exact" bounds the weights by 0; "smooth" multiplies their prior by 2σ(steepness × w).
     steepness : float, default=5.0
-        Of the smooth truncation, for the weight of a kernel column of unit variance. No value is needed for "exact".
+        Steepness of the smooth truncation, for the weight of a kernel column of unit variance. Not used by "exact".
     proba : {"quadrature", "probit", "plug-in", "bound"}, default="quadrature"
         How class probabilities are averaged over the posterior: exactly, by MacKay's approximation, not at all, or by
         the normalised variational bounds.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
     candidates : None or int, default=None
-        Choose among all training rows, or among so many of them drawn at random.
+        Choose among all training rows, or among a number of them drawn at random.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     max_iter : int, default=10000
         Largest number of steps of the search.
     tol : float, default=1e-3
-        The search ends when no single change promises more nats than this.
-    random_state : int, RandomState or None, default=None
-        Which rows an integer `candidates` draws.
+        The fit has converged when no single change gains more than this many nats.
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
@@ -76,9 +71,9 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
         The kept rows; None for a precomputed kernel. With more than two classes (each against the rest), this and all
         arrays below that belong to vectors are lists with one array per class.
     relevance_indices_ : ndarray of int
-        Which rows of X they are; of equal rows of one class the first.
+        Indices of the kept rows of X; of equal rows of one class the first.
     dual_coef_ : ndarray of shape (n_vectors,)
-        w_j y_j: positive for rows of the second class (of the class itself, with more than two), negative for others.
+        w_j y_j: positive for rows of the second class (with more than two, of the class itself), negative for others.
     intercept_ : ndarray of shape (n_fits,)
         Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_; one for two classes, else one per
         class.
@@ -87,16 +82,16 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     covariance_ : ndarray
         Covariance of the kept weights in the Gaussian approximation of their posterior.
     gamma_ : float or None
-        γ that was used; None for kernels without it.
+        The γ used; None for kernels without γ.
     log_evidence_ : float or ndarray of shape (n_classes,)
-        Laplace's approximation with the truncated prior's normaliser; docs/pcvm.md says what is approximated.
+        Laplace's approximation, with the normaliser of the truncated prior (docs/pcvm.md).
     optimality_gap_ : float
-        Nats that the best single change would bring by the local Gaussian view; changes that were tried and did not
-        bring what the view promised are not counted.
+        Gain in nats of the best single change, by the local Gaussian approximation. Changes that were tried and gained
+        less than predicted are not counted.
     evidence_path_, converged_, n_iter_, n_jittered_
         As in `RVMClassifier`.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------

@@ -40,51 +40,53 @@ class Candidates(NamedTuple):
 
 
 class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassifier):
-    """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
+    """Classification vector machine that selects samples and features, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
-    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The weights are found by the evidence of a regression of the labels on the
-    kernel columns, the vectors then by that of the machine; most of both become exactly 0. Inputs need no scaling: they
-    are standardised inside, and weights are told in the units they came in. docs/feature_weights.md tells more.
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The feature weights maximise the evidence of a regression of the labels on the
+    kernel columns; then the vectors are chosen by the evidence of the classifier. Most of both become exactly 0. Inputs
+    need no scaling: they are standardised internally, and θ is reported in the units of the data. See
+    docs/feature_weights.md.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "poly"}, default="rbf"
         exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
     degree, coef0 : float, default=3, 1.0
-        Of the polynomial kernel.
+        Degree and constant of the polynomial kernel.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring given the others, or alone where features outnumber rows. "auto" is
-        the price at which 0.05 useless features are expected to be kept; 0 keeps all that raise the evidence at all.
+        the price at which 0.05 useless features are expected to be kept; 0 keeps every feature that increases it.
     init : "auto", float or array-like of shape (n_features,), default="auto"
-        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares where all
-        starts end with weights that each feature earns alone.
+        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares the results
+        of all starts with weights that each feature earns alone.
     n_restarts : int, default=5
-        Number of starts: beyond the first they are equal weights of other sizes, then random ones.
-        `restart_scores_` tells how good each was.
+        Number of starts: beyond the first they are equal weights of other sizes, then random weights.
+        `restart_scores_` compares the maxima found.
     truncation, steepness, proba, class_weight, candidates, fit_intercept
         As in `PCVMClassifier`.
     max_iter : int, default=10000
         Largest number of steps of a search for vectors.
     tol : float, default=1e-3
-        The fit has converged when no single change of a vector promises more nats than this, nor a further turn.
+        The fit has converged when neither a single change of a vector nor a further turn gains more than this many
+        nats.
     random_state : int, RandomState instance or None, default=None
-        For drawn candidates, and for starts beyond the fixed ones.
+        Seed for drawing candidates, and for random starts.
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
     feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
-        θ, in units of the features as they came; 0 for those that do not matter. With more than two classes each
-        against the rest has its own. `get_support` is the mask of features that matter to any.
+        θ in the units of the data; 0 for features that do not matter. With more than two classes each
+        one-vs-rest fit has its own. `get_support` is the mask of features that matter to any class.
     feature_relevance_ : ndarray of the same shape
-        How well the data determines each weight, between 0 (not at all, or dropped) and 1.
+        How well the data determine each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,) or (n_classes, n_restarts)
-        Log evidence (of the labels as numbers) of each start's end, less the price of the features and vectors that it
-        chose; nan where features outnumber rows and each was weighed alone.
+        Log evidence (of the labels as numbers) at the end of each start, less the price of its features and vectors.
+        nan for starts that were not made, because features outnumber rows and got their weights one by one.
     classes_, relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, relevance_, covariance_
         As in `PCVMClassifier`.
     log_evidence_, optimality_gap_, evidence_path_, converged_, n_iter_, n_jittered_, n_features_in_, feature_names_in_

@@ -50,52 +50,39 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     """Relevance vector machine: classification with a few kernel functions, centred on training rows.
 
     The log-odds are a weighted sum of kernel functions. Every weight has a zero-mean Gaussian prior with its own
-    precision, chosen by evidence; most precisions run to infinity, and the rows whose weights stay are the *relevance
-    vectors*.
+    precision, which maximises the evidence. Most precisions become infinite and their weights zero; the rows whose
+    weights remain are the *relevance vectors*.
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"} or callable, default="rbf"
-        The kernel, by name or as a function of two sets of rows that returns the matrix of their kernel values. It need
-        not be positive definite. With "precomputed", X is the design itself: one column per candidate, square or not,
-        and for predictions the same columns for the new rows.
-    gamma : "scale", "evidence" or float, default="scale"
-        γ of the kernels "rbf", exp(-γ‖x - z‖²), "laplacian", "poly" and "sigmoid". "scale" is
-        1 / (n_features × X.var()); "evidence", for "rbf" and "laplacian", finds the γ of largest evidence, at the cost
-        of some twenty fits.
-    degree : float, default=3
-        Degree of "poly", (γ xᵀz + coef0)^degree.
-    coef0 : float, default=1.0
-        Constant of "poly" and "sigmoid".
+    kernel, gamma, degree, coef0, candidates, random_state
+        As in `RVMRegressor`.
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
-        "sequential" adds or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay) and "em" begin
-        with all of them and re-estimate all precisions at once (Tipping 2001).
+        "sequential" adds or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay) and "em" start
+        with all vectors and re-estimate all precisions at once (Tipping 2001).
     inference : {"laplace", "variational"}, default="laplace"
-        Expand the posterior at its mode, or bound it from below (the RVM of the SLR toolbox).
+        Expand the likelihood at the posterior mode, or bound it from below (as the RVM of the SLR toolbox does).
     multi_class : {"one-vs-rest", "softmax"}, default="one-vs-rest"
-        With more than two classes: one fit per class, or a joint softmax (with inference="laplace"; its precisions are
-        re-estimated all at once, by the rule of `solver`, the fixed point for "sequential").
+        With more than two classes: one fit per class, or a joint softmax model. The latter needs inference="laplace",
+        and re-estimates all precisions at once by the rule of `solver` (the fixed point for "sequential").
     proba : {"quadrature", "probit", "plug-in", "bound"}, default="quadrature"
         How class probabilities are averaged over the posterior: exactly, by MacKay's approximation, not at all, or by
         the normalised variational bounds.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
-    candidates : None, int or array-like of shape (n_candidates, n_features), default=None
-        The centres to choose from: all training rows, so many of them drawn at random, or these points.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     intercept_prior : {"flat", "ard"}, default="flat"
-        Never shrunk nor pruned; or one more weight with its own precision, as in SparseBayes and the SLR toolbox.
+        "flat": neither shrunk nor pruned. "ard": one more weight with its own precision, as in SparseBayes and the SLR
+        toolbox.
     max_iter : int, default=10000
         Largest number of steps.
     tol : float, default=1e-6
-        Iterations end when neither the objective (in nats) nor the log precisions move by more than this.
-    random_state : int, RandomState or None, default=None
-        Which rows an integer `candidates` draws.
+        The fit has converged when neither the objective (in nats) nor the log precisions change by more than this.
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
@@ -104,7 +91,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         The kept centres; None for a precomputed kernel. With more than two classes, this and all arrays below that
         belong to vectors are lists with one array per class.
     relevance_indices_ : ndarray of int
-        Rows of X (or of `candidates`; for a precomputed kernel the columns) that the vectors are.
+        Indices of the vectors among the rows of X, the rows of `candidates` or the columns of a precomputed kernel.
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : ndarray of shape (n_fits,)
@@ -115,16 +102,16 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     covariance_ : ndarray
         Posterior covariance of the kept weights.
     gamma_ : float or None
-        γ that was used; None for kernels without it.
+        The γ used; None for kernels without γ.
     log_evidence_ : float or ndarray of shape (n_classes,)
         Log evidence by the chosen inference: Laplace's approximation or the variational bound.
     optimality_gap_ : float
-        Nats that the best single change would bring by the local Gaussian view; changes that were tried and did not
-        bring what the view promised are not counted.
+        Gain in nats of the best single change, by the local Gaussian approximation. Changes that were tried and gained
+        less than predicted are not counted.
     evidence_path_, converged_, n_iter_, n_jittered_
         As in `RVMRegressor`.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
