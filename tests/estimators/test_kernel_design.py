@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVR
 
-from sparsebayes import BLSRegressor, DRVMRegressor, PFCVMClassifier, RVMRegressor
+from sparsebayes import BLSRegressor, DRVMRegressor, PCVMClassifier, PFCVMClassifier, RVMClassifier, RVMRegressor
 from sparsebayes.core.kernels import KERNELS, Kernel
 from sparsebayes.estimators import ESTIMATORS, _kernel_design
 from sparsebayes.estimators._kernel_design import (
@@ -104,3 +104,21 @@ def test_a_kernel_is_one_entry_of_the_register(monkeypatch):
     assert_allclose(kernel(X, X[:5]), cauchy(X, X[:5], gamma=0.3, coef0=2.0))
     assert KernelParameters("cauchy", "scale", 3, 2.0).first_gamma(X, np.ones(40)) == scale_gamma(X, np.ones(40))
     assert KernelParameters("linear", "scale", 3, 2.0).first_gamma(X, np.ones(40)) is None
+
+
+@pytest.mark.parametrize("cls", [PCVMClassifier, RVMClassifier])
+def test_a_classifier_is_fitted_once_at_each_width(cls, monkeypatch):
+    """Its fits do not start from those at other widths; the last one is the model itself."""
+    widths = []
+    fit = cls._fit_binary
+
+    def counted(self, inputs, t, weight):
+        design = (inputs.standard if cls is PCVMClassifier else inputs).design
+        widths.append(design.kernel.kernel.keywords["gamma"])
+        return fit(self, inputs, t, weight)
+
+    monkeypatch.setattr(cls, "_fit_binary", counted)
+    X, y = problem()
+    model = cls(gamma="evidence").fit(X, y > 0)
+    assert widths[-1] == model.gamma_
+    assert len(widths) - 1 == len(set(widths)) > 3

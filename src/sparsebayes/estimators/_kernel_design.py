@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -212,6 +212,8 @@ def choose_width(
     weight: FloatArray,
     fit_on: Callable[[KernelDesign, VectorFit | None], VectorFit],
     evidence: Callable[[], Evidence | None],
+    *,
+    warm_starts: bool = False,
 ) -> Width:
     """The γ that the parameters ask for: a number, or the one of largest evidence.
 
@@ -219,6 +221,7 @@ def choose_width(
         fit_on: Fits the model on a design, from a fit at a similar γ or from nothing.
         evidence: Makes the evidence of the model. None where it consists of several problems; γ is then chosen from a
             grid.
+        warm_starts: Whether `fit_on` makes use of a fit at a similar γ. Otherwise one fit at each γ is enough.
     """
     gamma = parameters.first_gamma(design.X, weight)
     if gamma is None or parameters.gamma != "evidence":
@@ -241,8 +244,12 @@ def choose_width(
         assert checked is not None
         return choice_price(design.X, checked)
 
+    def fit_at(gamma: float, near: VectorFit | None) -> VectorFit:
+        return fit_on(design.at(parameters.at(gamma)), near)
+
+    from_nothing = cache(lambda gamma: fit_at(gamma, None))
     best, fit = maximise_width(
-        lambda gamma, near: fit_on(design.at(parameters.at(gamma)), near),
+        fit_at if warm_starts else lambda gamma, near: from_nothing(gamma),
         climb_from,
         gamma=float(np.clip(gamma, *bounds)),
         bounds=bounds,

@@ -102,7 +102,7 @@ class KernelRegression:
         def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
             columns = design.columns.standardised(self.weight, centre=self.flat)
             problems = [target.problem(columns) for target in targets]
-            start = start_on(columns.scale, near) if near is not None and len(targets) == 1 else None
+            start = None if near is None else start_on(columns.scale, near)
             results = [maximum(problem, "sequential", self.settings, start) for problem in problems]
             objective = sum(priced(problem, result) for problem, result in zip(problems, results, strict=True))
             solutions = tuple(result.solution for result in results)
@@ -116,7 +116,9 @@ class KernelRegression:
             no_columns = DenseRows.of(np.empty((len(self.weight), 0)))
             return gaussian_evidence(targets[0].problem(no_columns.standardised(self.weight, centre=self.flat)))
 
-        return choose_width(parameters, self.design, self.weight, fit_on, evidence)
+        # Vectors of several outputs are found separately, so that there is no common model to start from.
+        warm = len(targets) == 1
+        return choose_width(parameters, self.design, self.weight, fit_on, evidence, warm_starts=warm)
 
     def starts(self, width: Width) -> list[Solution | None]:
         """The models that were found with the width, as starts; None for a constant output."""
