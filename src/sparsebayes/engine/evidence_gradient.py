@@ -27,7 +27,7 @@ MAX_STEPS = 200
 """Most steps of L-BFGS-B. Kernel widths of about 100 rows take 45 in the median, and 73 at most."""
 MEMORY = 20
 """Pairs of steps and gradients that L-BFGS-B keeps. With 10, SciPy's default, feature weights (Friedman #1 with ten
-inputs) take 1.2 times as long, with 5 or 40 also longer, for the same features and error."""
+inputs) take 1.2 times as long, with 5 or 40 also longer; none of these predicts better."""
 
 
 class Slopes(NamedTuple):
