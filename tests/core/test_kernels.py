@@ -1,10 +1,13 @@
 """Kernels against scikit-learn and against differences taken one by one."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from sparsebayes.core.kernels import FEW_INPUTS, KERNELS, SLOPES
+from sparsebayes.core.kernels import FEW_INPUTS, KERNELS
 
 PARAMETERS = {
     "linear": [{}],
@@ -57,4 +60,20 @@ def test_slope_is_the_derivative_by_gamma(name, parameters, rng):
 
     # fourth order: the error is h⁴ times a fifth derivative, some 1e-12 of distances to the tenth power
     numerical = (8 * (kernel(h) - kernel(-h)) - (kernel(2 * h) - kernel(-2 * h))) / (12 * h)
-    np.testing.assert_allclose(SLOPES[name](X, Z, **parameters), numerical, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(KERNELS[name].slope(X, Z, **parameters), numerical, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_record_names_the_parameters_of_its_functions(name):
+    kernel = KERNELS[name]
+    for function in filter(None, (kernel.value, kernel.slope)):
+        given = signature(function).parameters.values()
+        assert {each.name for each in given if each.kind is each.KEYWORD_ONLY} == set(kernel.parameters)
+    assert (kernel.slope is not None) == ("gamma" in kernel.parameters)
+
+
+@pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.metric])
+def test_the_metric_is_the_distance_that_gamma_multiplies(name, rng):
+    X, Z = rng.standard_normal((9, 3)), rng.standard_normal((5, 3))
+    expected = np.exp(-0.7 * cdist(X, Z, KERNELS[name].metric))
+    np.testing.assert_allclose(KERNELS[name](X, Z, gamma=0.7), expected, rtol=1e-12)

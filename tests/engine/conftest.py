@@ -8,13 +8,13 @@ from scipy.stats import multivariate_normal
 
 from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.priors import ARD, Laplace
-from sparsebayes.core.weighted import weighted_kernel
+from sparsebayes.core.weighted_kernels import weighted_kernel
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import compiled, state
-from sparsebayes.engine.drvm import RegressionBlock
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.theta import Weigher
+from sparsebayes.engine.theta import ThetaSearch
+from sparsebayes.engine.theta_model import RegressionModel
 
 SHAPES = [(40, 8), (14, 25)]
 """More rows than columns, and the other way round."""
@@ -206,8 +206,8 @@ def lasso() -> Callable[..., np.ndarray]:
 
 
 @pytest.fixture
-def make_weigher() -> Callable[..., Weigher]:
-    """A regression whose inputs are to be weighed; its block is in it. Inputs and target become standard here."""
+def make_theta_search() -> Callable[..., ThetaSearch]:
+    """A search for the feature weights of a regression. Inputs and target are standardised here."""
 
     def make(X, y, *, kernel="rbf", price=0.0, tol=1e-3, weight=None, flat=True):
         weight = np.ones(len(X)) if weight is None else weight
@@ -216,7 +216,7 @@ def make_weigher() -> Callable[..., Weigher]:
         X = (X - mean) / np.where(spread > 0, spread, 1.0)
         y = y - flat * np.average(y, weights=weight)
         t = np.sqrt(weight) * y / np.sqrt(np.average(y**2, weights=weight))
-        block = RegressionBlock(t, weight, flat, Settings(1e-5, 5000))
-        return Weigher(weighted_kernel(kernel), X, X, block, price, block.template.n, tol)
+        model = RegressionModel(t, weight, flat, Settings(1e-5, 5000))
+        return ThetaSearch(weighted_kernel(kernel), X, X, model, price, model.template.n, tol)
 
     return make

@@ -8,10 +8,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
-from sparsebayes.engine.feature_weights import STARTS
 
 from sparsebayes import BLSRegressor, DRVMRegressor, RVMRegressor
-from sparsebayes.estimators._feature_weights import Inputs, _starts
+from sparsebayes.engine.theta import STARTS
+from sparsebayes.estimators._feature_weights import FeatureWeights, StandardInputs
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""
@@ -93,14 +93,15 @@ def test_evidence_and_predictions_are_those_of_the_weighted_kernel(kernel):
 def test_without_a_price_it_ends_at_a_maximum_of_the_evidence(solver, kernel, seed):
     """Nothing to gain from a kept feature in either direction, nor from a dropped one in the only direction it has.
 
-    Turns end at a thousandth of a nat, so that a feature may be out that would bring as much.
+    Turns end at a thousandth of a nat, so that a feature may be out that would bring as much. With a curvature of about
+    one nat per squared e-fold, a slope of √(2 × 0.001) = 0.045 would gain as much.
     """
     X, y = friedman(n=50, seed=seed)
     model = DRVMRegressor(kernel=kernel, solver=solver, min_gain=0, n_restarts=2, **KERNELS[kernel]).fit(X, y)
     kept = model.get_support()
     assert kept.any()
     for k in np.flatnonzero(kept):
-        assert abs(slope_in_log_theta(model, X, y, k)) < 0.01  # nats per e-fold
+        assert abs(slope_in_log_theta(model, X, y, k)) < 0.045  # nats per e-fold
     for k in np.flatnonzero(~kept):
         assert gain_of_return(model, X, y, k) < 0.005
 
@@ -153,8 +154,8 @@ def test_the_laplace_prior_finds_its_rate_in_a_wide_kernel():
 def test_a_start_far_off_ends_as_well_or_is_seen_to_be_worse(factor):
     X, y = wave(n=60)
     near = DRVMRegressor(n_restarts=2).fit(X, y)
-    far = DRVMRegressor(n_restarts=2, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
-    assert far.restart_scores_.shape == (2,)
+    far = DRVMRegressor(n_restarts=3, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
+    assert far.restart_scores_.shape == (3,)
     assert far.restart_scores_.max() > near.restart_scores_.max() - 3
     assert far.get_support()[:2].all()
 
@@ -173,19 +174,23 @@ def test_the_best_of_all_starts_is_taken():
 def test_starts_are_given_then_fixed_then_drawn():
     X, y = wave(n=25)
     unit = X.std(axis=0)
-    inputs = Inputs.of(X, y, np.ones(25), X, np.zeros(25))
+    inputs = StandardInputs.of(X, y, np.ones(25), X)
     model = DRVMRegressor(n_restarts=8, init=[0.1, 0.2, 0.3, 0.0], random_state=0)
-    starts = _starts(model, inputs)
+
+    def starts_of(model):
+        return FeatureWeights.of(model).starts(inputs)
+
+    starts = starts_of(model)
     assert len(starts) == 8
     assert_allclose(starts[0], [0.1, 0.2, 0.3, 0.0] * unit**2)
     assert_allclose(np.array(starts[1:6]) * 8, np.outer(STARTS, np.ones(4)))
     assert (np.ptp(starts[6:], axis=1) > 0).all()
-    assert_array_equal(starts, _starts(model, inputs))
-    other = _starts(clone(model).set_params(random_state=1), inputs)
+    assert_array_equal(starts, starts_of(model))
+    other = starts_of(clone(model).set_params(random_state=1))
     assert_array_equal(starts[:6], other[:6])
     assert (np.array(starts[6:]) != other[6:]).all()
-    assert len(_starts(DRVMRegressor(n_restarts=2), inputs)) == 2
-    assert len(_starts(clone(model).set_params(n_restarts=1), inputs)) == 1
+    assert len(starts_of(DRVMRegressor(n_restarts=2))) == 2
+    assert len(starts_of(clone(model).set_params(n_restarts=1))) == 1
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

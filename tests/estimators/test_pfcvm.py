@@ -8,10 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_ndtr
 from scipy.stats import linregress
 from sklearn.base import clone
-from sparsebayes.engine.feature_weights import feature_price
 
 from sparsebayes import PCVMClassifier, PFCVMClassifier
-from sparsebayes.core.evidence import worth_at
+from sparsebayes.core.prices import false_discovery_price, worth_at
 from sparsebayes.estimators.pfcvm import FEW_ROWS_ALPHA
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
@@ -26,7 +25,7 @@ def ring(n=150, n_useless=10, true=(2, 7), seed=0):
     return X, np.where(far, "out", "in")
 
 
-def small(seed=1):
+def small(seed=0):
     """A ring that takes a second: the features 1 and 3 matter, 0, 2 and 4 do not; a tenth of the labels is wrong.
 
     Where classes hardly overlap many models are nearly as good, and rounding decides which of them is found.
@@ -64,20 +63,36 @@ def assert_same(one, other, X_one, X_other, atol=1e-3):
 # --- what is found ---
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_exactly_the_features_that_matter_are_kept(seed):
-    X, y = ring(seed=seed)
-    X_test, y_test = ring(n=1000, seed=100 + seed)
-    model = PFCVMClassifier(n_restarts=2).fit(X, y)
-    assert_array_equal(model.get_support(indices=True), [2, 7])
-    assert_array_equal(model.feature_weights_ > 0, model.get_support())
-    assert (model.feature_relevance_[[2, 7]] > 0.9).all()
-    assert (model.feature_relevance_[~model.get_support()] == 0).all()
-    assert (model.feature_relevance_ <= 1).all()
-    assert len(model.relevance_vectors_) <= 10
-    error = 1 - model.score(X_test, y_test)
-    assert error < 0.12  # with all twelve features a kernel of one width is wrong about a quarter of the time
-    assert error < 0.6 * (1 - PCVMClassifier().fit(X, y).score(X_test, y_test))
+@pytest.fixture(scope="module")
+def rings():
+    """Models of five rings in twelve features, of which 2 and 7 matter, with their errors on new rows."""
+    models = [PFCVMClassifier(n_restarts=2).fit(*ring(seed=seed)) for seed in range(5)]
+    return models, [1 - model.score(*ring(n=1000, seed=100 + seed)) for seed, model in enumerate(models)]
+
+
+def test_the_features_that_matter_are_kept_and_hardly_others(rings):
+    """The price lets 0.05 useless features in per data set: two of them in five would have a probability of 0.03."""
+    kept = np.array([model.get_support() for model in rings[0]])
+    assert kept[:, [2, 7]].all()
+    assert kept.sum() <= 10 + 1
+
+
+def test_feature_attributes_agree(rings):
+    for model in rings[0]:
+        kept = model.get_support()
+        assert_array_equal(model.feature_weights_ > 0, kept)
+        assert_array_equal(model.get_support(indices=True), np.flatnonzero(kept))
+        assert (model.feature_relevance_[[2, 7]] > 0.9).all()
+        assert (model.feature_relevance_[~kept] == 0).all()
+        assert (model.feature_relevance_ <= 1).all()
+
+
+def test_few_vectors_and_a_small_error(rings):
+    """With all twelve features a kernel of one width is wrong about a quarter of the time."""
+    models, errors = rings
+    assert all(len(model.relevance_vectors_) <= 10 for model in models)
+    assert max(errors) < 0.12
+    assert errors[0] < 0.6 * (1 - PCVMClassifier().fit(*ring()).score(*ring(n=1000, seed=100)))
 
 
 @pytest.mark.parametrize(
@@ -164,7 +179,7 @@ def test_features_that_each_say_a_little_are_weighed_alone(n_useless):
     X_test, y_test = shifted(n=1000, n_useless=n_useless, seed=1)
     model = PFCVMClassifier().fit(X, y)
     F = squared_t_values(X, y)
-    assert_array_equal(model.get_support(), [worth_at(f) > feature_price(X.shape[1]) for f in F])
+    assert_array_equal(model.get_support(), [worth_at(f) > false_discovery_price(X.shape[1]) for f in F])
     assert model.get_support()[:8].sum() >= 7
     assert model.get_support()[8:].sum() <= 1
     kept = model.get_support()
@@ -278,7 +293,8 @@ def test_constant_features_are_as_if_they_were_not_there(fitted):
     X, y, model = fitted
     more = np.insert(X, [0, 2], [[1e6, -0.1]], axis=1)
     wider = one_start().fit(more, y)
-    assert_allclose(np.delete(wider.feature_weights_, [0, 3]), model.feature_weights_, rtol=1e-9)
+    # Means over more columns round otherwise. L-BFGS-B ends at 2e-9 of the objective: θ is known to the root of that.
+    assert_allclose(np.delete(wider.feature_weights_, [0, 3]), model.feature_weights_, rtol=5e-5)
     assert (wider.feature_weights_[[0, 3]] == 0).all()
     assert_same(wider, model, more, X, atol=1e-6)
 
@@ -294,7 +310,7 @@ def test_only_constant_features_leave_the_frequencies():
 
 
 def test_the_best_of_all_starts_is_taken():
-    X, y = small(seed=1)
+    X, y = small()
     all_starts = PFCVMClassifier(n_restarts=3, random_state=0).fit(X, y)
     assert all_starts.restart_scores_.shape == (3,)
     first = one_start().fit(X, y)
@@ -306,7 +322,7 @@ def test_the_best_of_all_starts_is_taken():
 
 @pytest.mark.parametrize("factor", [0.01, 100.0])
 def test_a_start_far_off_ends_at_a_model_as_good_or_the_scores_say_so(factor):
-    X, y = small(seed=1)
+    X, y = small()
     near = PFCVMClassifier(n_restarts=2).fit(X, y)
     far = PFCVMClassifier(n_restarts=3, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
     assert far.restart_scores_.shape == (3,)

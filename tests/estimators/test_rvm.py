@@ -17,7 +17,7 @@ from sparsebayes import ARDRegressor, RVMRegressor
 from sparsebayes.core.kernels import rbf
 from sparsebayes.engine.state import ALL_COLUMNS
 from sparsebayes.engine.width import choice_price
-from sparsebayes.estimators import _kernel
+from sparsebayes.estimators import _kernel_design
 
 SOLVERS = ("sequential", "fixed-point", "em")
 INTERCEPTS = ({}, {"intercept_prior": "ard"}, {"fit_intercept": False})
@@ -548,10 +548,10 @@ def test_inputs_that_are_all_the_same_leave_the_mean(rng):
 def test_large_problems_are_solved_without_the_matrix_and_alike(monkeypatch, options):
     X, y = sinc(300, 5)
     exact = RVMRegressor(gamma=0.2, **options).fit(X, y)
-    monkeypatch.setattr(_kernel, "LARGE", 100)
+    monkeypatch.setattr(_kernel_design, "LARGE", 100)
     seen = []
-    make = _kernel.LowRankRows.of
-    monkeypatch.setattr(_kernel.LowRankRows, "of", lambda *args: seen.append(1) or make(*args))
+    make = _kernel_design.LowRankRows.of
+    monkeypatch.setattr(_kernel_design.LowRankRows, "of", lambda *args: seen.append(1) or make(*args))
     model = RVMRegressor(gamma=0.2, **options).fit(X, y)
     assert seen
     assert_allclose(model.log_evidence_, exact.log_evidence_, atol=0.1)
@@ -561,7 +561,7 @@ def test_large_problems_are_solved_without_the_matrix_and_alike(monkeypatch, opt
 
 
 def test_a_kernel_that_is_not_definite_falls_back_to_the_matrix(monkeypatch, data):
-    monkeypatch.setattr(_kernel, "LARGE", 10)
+    monkeypatch.setattr(_kernel_design, "LARGE", 10)
     X, y = data
     model = RVMRegressor(kernel="sigmoid", gamma=0.05).fit(X, y)
     monkeypatch.undo()

@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 )
 
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression, VBLogisticRegression, to_onnx
-from sparsebayes.core import kernels, multinomial, predictive, weighted
+from sparsebayes.core import kernels, multinomial, predictive, weighted_kernels
 from sparsebayes.io.onnx import formulas
 from sparsebayes.io.onnx.graph import IR_VERSION, OPSET, Graph
 
@@ -238,24 +238,27 @@ def evaluated(formula, *inputs):
 
 
 def test_every_kernel_and_every_rule_has_a_graph():
-    assert formulas.KERNELS.keys() == set(kernels.KERNELS.values())
+    assert formulas.KERNELS.keys() == {kernel.value for kernel in kernels.KERNELS.values()}
     assert formulas.PROBABILITIES.keys() == predictive.PROBABILITIES.keys()
 
 
 @pytest.mark.parametrize("name", kernels.KERNELS)
 def test_kernels_are_those_of_core(name, rng):
     X, Z = rng.standard_normal((7, 3)) + 100, rng.standard_normal((5, 3)) + 100
-    kernel, graph = kernels.KERNELS[name], formulas.KERNELS[kernels.KERNELS[name]]
+    kernel = kernels.KERNELS[name].value
+    graph = formulas.KERNELS[kernel]
     assert_allclose(evaluated(lambda T: graph(T, Z), X), kernel(X, Z), rtol=1e-9)
     itself = evaluated(formulas.KernelGraph(kernel, {}).of_itself, X)
     assert_allclose(itself, np.diag(kernel(X, X)), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", weighted.WEIGHTED)
+@pytest.mark.parametrize("name", weighted_kernels.WEIGHTED)
 def test_kernels_with_feature_weights_are_those_of_core(name, rng):
     X, Z = rng.standard_normal((7, 4)) + 100, rng.standard_normal((5, 4)) + 100
     columns = np.array([2, 0])
-    kernel = weighted.FeatureKernel(name, columns, np.array([0.3, 2.0]), np.array([100.0, 99.0]), degree=2, coef0=0.7)
+    kernel = weighted_kernels.FeatureKernel(
+        name, columns, np.array([0.3, 2.0]), np.array([100.0, 99.0]), degree=2, coef0=0.7
+    )
     graph = formulas.KernelGraph.of(kernel)
     assert_allclose(evaluated(lambda T: graph(T, Z), X), kernel(X, Z), rtol=1e-9)
     assert_allclose(evaluated(graph.of_itself, X), np.diag(kernel(X, X)), rtol=1e-9)

@@ -97,6 +97,12 @@ class DenseRows:
         """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
         return DenseRows(self.X, self.mean, self.scale, np.ones(self.n_rows))
 
+    def rescaled(self, which: IntArray, factor: FloatArray) -> "DenseRows":
+        """Some of the columns, in units multiplied by a factor; X is copied only if columns are left out."""
+        same = np.array_equal(which, np.arange(self.n_columns))
+        X = self.X if same else self.X[:, which]
+        return DenseRows(X, self.mean[which], self.scale[which] * factor, self.root_weight)
+
     def weighted(self, root_weight: FloatArray) -> "DenseRows":
         """Each row multiplied by a factor."""
         return DenseRows(self.X, self.mean, self.scale, self.root_weight * root_weight)

@@ -68,10 +68,10 @@ class FormedColumns:
 
     def row_variance(self, root: FloatArray) -> FloatArray:
         """‖root φₙ‖² per row."""
-        product = self.Phi @ root.T
+        product = np.asarray(self.Phi @ root.T)
         if self._mean is not None:
             product -= root @ self._mean
-        return np.einsum("ij,ij->i", product, product)
+        return np.asarray(np.einsum("ij,ij->i", product, product))
 
     def column_square(self, weight: FloatArray) -> FloatArray:
         """diag(Φᵀ diag(weight) Φ)."""

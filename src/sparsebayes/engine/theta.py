@@ -1,15 +1,15 @@
-"""Weights of the inputs inside a kernel, found together with the vectors (mathematics, section 5).
+"""Weights θ of the inputs inside a kernel, found together with the vectors (mathematics, section 5).
 
-For fixed centres the log evidence is a smooth function of the feature weights θ ≥ 0 and of the scales of the model, so
-it is climbed by its gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so climb and search
-take turns. A feature that does not bring its price leaves: see `Weigher.pruned`. There are many maxima, and a higher
-one does not always predict better; so several starts are made, and their ends are compared by a score that charges for
-all that was chosen, features and vectors.
+For fixed centres the log evidence is a smooth function of θ ≥ 0 and of the scales of the model, and is maximised by its
+gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so maximisation and search
+alternate. A feature that does not bring its price is dropped (`ThetaSearch.prune`). There are many maxima, and a higher
+one does not always predict better; so several starts are made, and their results are compared by a score that charges
+for all that was chosen, features and vectors.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -17,42 +17,46 @@ from sparsebayes.core.linalg import factorise
 from sparsebayes.core.prices import PerUnit, worth_at
 from sparsebayes.core.scales import TINY
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.core.weighted import WeightedKernel
+from sparsebayes.core.weighted_kernels import WeightedKernel
 from sparsebayes.engine.evidence_gradient import Slopes, maximise_evidence
 from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
-from sparsebayes.engine.width import Fit, choice_price
-
-Model = TypeVar("Model")
+from sparsebayes.engine.width import VectorFit, choice_price
 
 STARTS = (1.4, 0.7, 0.35, 2.8, 5.6)
-"""First weights are these, halved, times the share of a (standardised) input: then typical exponents are such."""
-LEAST = 0.1
-"""Nats that a vector must bring: wide kernels find many that bring nothing."""
-STEPS = 300
-"""Steps of a climb."""
-TRIAL = 50
-"""Steps of a climb that finds out what a feature is worth."""
-ROUNDS = 30
-"""Turns of climb and search that one start may take."""
+"""Mean exponents E[Σθ(x - z)²] of the kernels to start with, in this order.
+
+They cover kernels from nearly linear (0.35) to local (5.6), in factors of two."""
+VECTOR_PRICE = 0.1
+"""Nats that a vector must bring. In a wide kernel many columns are nearly the same, and some would stay that bring
+nothing: without a price a search takes 1.5 times as long (Friedman #1). The errors at 0, 0.03, 0.1, 0.3 and 1 nat are
+0.79, 0.79, 0.77, 0.82 and 0.84, with standard errors of 0.03."""
+MAX_STEPS = 300
+"""Most steps of one maximisation over θ and the scales. Half of them end within 60 steps (Friedman #1 with 150 rows and
+10 inputs); one in six reaches the limit, and the next turn continues it."""
+TRIAL_STEPS = 25
+"""Most steps of a maximisation that only tells whether features can be dropped. On Friedman #1 and on rings of two
+classes 20, 50, 100 and 300 steps keep the same features, and 300 steps take three times as long as 20."""
+MAX_ROUNDS = 30
+"""Most turns of maximisation and search in one refinement. On the same data one is usual, and nine were the most."""
 
 
-class Block(Protocol[Model]):
-    """The model on kernel columns whose inputs are to be weighed."""
+class KernelModel(Protocol):
+    """A model on kernel columns, for which feature weights are sought."""
 
-    def search(self, K: FloatArray, near: Fit[Model] | None) -> Fit[Model]:
-        """The best model on these columns, from a fit on similar ones or from nothing."""
+    def search(self, K: FloatArray, near: VectorFit | None) -> VectorFit:
+        """The best model on these columns, from a fit on similar columns or from nothing."""
 
     def evidence(self, K: FloatArray, scales: FloatArray) -> Slopes:
-        """Objective of a model that keeps just these columns, and its slopes."""
+        """Objective of the model that keeps exactly these columns, and its slopes."""
 
 
 @dataclass(frozen=True)
-class Weighed(Generic[Model]):
+class ThetaFit:
     """A model with feature weights."""
 
     theta: FloatArray
-    """Weights of all (standardised) inputs; 0 is dropped."""
-    fit: Fit[Model]
+    """Weights of all (standardised) inputs; 0 for a dropped one."""
+    fit: VectorFit
 
     @property
     def kept(self) -> BoolArray:
@@ -61,23 +65,24 @@ class Weighed(Generic[Model]):
 
 
 @dataclass(frozen=True)
-class Weigher(Generic[Model]):
-    """A problem: rows and centres with standardised inputs, a kernel, the model on its columns, and a price."""
+class ThetaSearch:
+    """A search problem: rows and centres with standardised inputs, a kernel, the model on its columns, and a price."""
 
     kernel: WeightedKernel
     X: FloatArray
     Z: FloatArray
-    block: Block[Model]
+    model: KernelModel
     price: float
     """Nats that a feature must bring."""
     n: float
-    """Rows (by weight) that say what the noise is."""
+    """Rows (by weight) that determine the noise."""
     tol: float
+    """A turn of maximisation and search that improves by fewer nats is the last."""
     callback: Callback | None = None
 
     @property
-    def varied(self) -> BoolArray:
-        """Inputs that are not constant, in standard units: a constant one has nothing to weigh."""
+    def varying(self) -> BoolArray:
+        """Inputs that are not constant; in standard units a constant input is all zero."""
         return np.asarray(self.X.any(axis=0))
 
     def columns(self, theta: FloatArray, centres: FloatArray) -> FloatArray:
@@ -85,22 +90,23 @@ class Weigher(Generic[Model]):
         kept = theta > 0
         return self.kernel(self.X[:, kept], centres[:, kept], theta[kept]).value
 
-    def searched(self, theta: FloatArray, near: Fit[Model] | None = None) -> Weighed[Model]:
-        """The best model with these weights."""
-        return Weighed(theta, self.block.search(self.columns(theta, self.Z), near))
+    def search_vectors(self, theta: FloatArray, near: VectorFit | None = None) -> ThetaFit:
+        """The best model with these feature weights."""
+        return ThetaFit(theta, self.model.search(self.columns(theta, self.Z), near))
 
-    def begun(self, theta: FloatArray, near: Fit[Model] | None) -> Weighed[Model]:
-        """A first model with these weights: from nothing, or from the vectors of a narrower kernel if that is better.
+    def initialise(self, theta: FloatArray, near: VectorFit | None) -> ThetaFit:
+        """A first model with these weights: searched for from nothing, and from `near` if that is better.
 
-        A search from nothing in a wide kernel can get stuck in a nearly linear model.
+        A search from nothing in a wide kernel can get stuck in a nearly linear model; the vectors of a narrower kernel
+        do not.
         """
-        first = self.searched(theta)
-        return first if near is None else max(first, self.searched(theta, near), key=_objective)
+        first = self.search_vectors(theta)
+        return first if near is None else max(first, self.search_vectors(theta, near), key=_objective)
 
-    def climbed(
-        self, at: Weighed[Model], free: BoolArray, steps: int = STEPS, enough: float = np.inf
-    ) -> Weighed[Model]:
-        """Weights of the free features and scales of largest evidence on the same centres; other features go."""
+    def maximise_theta(
+        self, at: ThetaFit, free: BoolArray, steps: int = MAX_STEPS, stop_at: float = np.inf
+    ) -> ThetaFit:
+        """Weights of the free features and scales of largest evidence on the same centres; other weights become 0."""
         X, Z, fit = self.X[:, free], self.Z[np.ix_(at.fit.active, free)], at.fit
 
         def design(theta: FloatArray) -> tuple[FloatArray, Callable[[FloatArray], FloatArray]]:
@@ -111,51 +117,51 @@ class Weigher(Generic[Model]):
         unit = float(start.mean()) if start.any() else 1.0
         limits: list[tuple[float, float | None]] = [(0.0, None)] * len(start)
         top = maximise_evidence(
-            self.block.evidence, design, start, limits, fit.scales, len(Z), unit=unit, steps=steps, stop_at=enough
+            self.model.evidence, design, start, limits, fit.scales, len(Z), unit=unit, steps=steps, stop_at=stop_at
         )
         theta = np.zeros(len(at.theta))
         theta[free] = top.parameters
-        return Weighed(theta, replace(fit, objective=top.value, scales=top.scales))
+        return ThetaFit(theta, replace(fit, objective=top.value, scales=top.scales))
 
-    def settled(self, start: Weighed[Model], free: BoolArray, trace: Trace) -> Weighed[Model]:
-        """Climb, prune and search in turns until a turn brings no more than `tol`.
+    def refine(self, start: ThetaFit, free: BoolArray, trace: Trace) -> ThetaFit:
+        """Maximise, prune and search in turns until a turn improves by no more than `tol`.
 
-        Features go before vectors come: with many useless features in play a search would find vectors for single rows.
+        Features are dropped before vectors are added: with many useless features a search would fit single rows.
         """
         free, needed = free.copy(), np.zeros(len(start.theta), dtype=bool)
 
-        def turn(at: Weighed[Model]) -> tuple[Weighed[Model], Info]:
-            top = self.pruned(self.climbed(at, free), needed) if len(at.fit.active) else at
+        def step(at: ThetaFit) -> tuple[ThetaFit, Info]:
+            top = self.prune(self.maximise_theta(at, free), needed) if len(at.fit.active) else at
             if not top.kept.any():
                 return at, Info(at.fit.objective, 0.0, len(at.fit.active), action="weigh")
-            there = self.searched(top.theta, top.fit)
-            if self.standing(there) <= self.standing(at) + self.tol:
+            there = self.search_vectors(top.theta, top.fit)
+            if self.criterion(there) <= self.criterion(at) + self.tol:
                 # The search from the old centres may be stuck where one from nothing is not.
-                there = max(there, self.searched(top.theta), key=self.standing)
-            rise = self.standing(there) - self.standing(at)
-            free[:] = self.open_to(there)
+                there = max(there, self.search_vectors(top.theta), key=self.criterion)
+            rise = self.criterion(there) - self.criterion(at)
+            free[:] = self.free_features(there)
             info = Info(at.fit.objective, max(rise, 0.0), len(there.fit.active), action="weigh")
-            return max(there, at, key=self.standing), info
+            return max(there, at, key=self.criterion), info
 
-        end, _ = iterate(start, turn, trace=trace, settings=Settings(self.tol, ROUNDS, self.callback))
+        end, _ = iterate(start, step, trace=trace, settings=Settings(self.tol, MAX_ROUNDS, self.callback))
         return end
 
-    def open_to(self, at: Weighed[Model]) -> BoolArray:
-        """Features that go on being weighed: those that have a weight or, where they have no price, all."""
-        return at.kept if self.price > 0 else self.varied
+    def free_features(self, at: ThetaFit) -> BoolArray:
+        """Features whose weight is still estimated: those with a weight or, where features have no price, all."""
+        return at.kept if self.price > 0 else self.varying
 
-    def pruned(self, at: Weighed[Model], needed: BoolArray) -> Weighed[Model]:
-        """Without the features that do not bring their price, given the others; `needed` learns which do.
+    def prune(self, at: ThetaFit, needed: BoolArray) -> ThetaFit:
+        """Drop the features that do not bring their price, given the others; mark the others in `needed`, in place.
 
-        What a feature is worth is what is really lost when it goes and the others have taken over. The evidence without
-        it, all else unchanged, says in which order to try; those that each seem worthless are tried together (though no
-        more than half of all, so that the others can take over), and half of them where that loses more than they would
-        one by one, as copies of each other do.
+        What a feature is worth is the loss after it has gone and the others have been refitted. The evidence without
+        it, all else unchanged, gives the order in which to try. Features that each seem worthless are tried together,
+        at most half of all at a time, so that the others can take over. Where a group loses more than its members would
+        one by one, as copies of each other do, half of it is tried.
         """
         while self.price > 0 and len(at.fit.active) and (doubtful := np.flatnonzero(at.kept & ~needed)).size:
             losses = self._losses(at, doubtful)
             order = np.argsort(losses)
-            cheap = int((losses < self._saved(at, 1)).sum())
+            cheap = int((losses < self._price_saved(at, 1)).sum())
             size = min(max(cheap, 1), int(at.kept.sum()) // 2)
             while size and (there := self._without(at, doubtful[order[:size]], losses[order[:size]].sum())) is None:
                 size //= 2
@@ -166,74 +172,74 @@ class Weigher(Generic[Model]):
                 needed[doubtful[order[0]]] = True
         return at
 
-    def _losses(self, at: Weighed[Model], features: IntArray) -> FloatArray:
-        """Evidence lost when each of some weights is set to 0 and nothing else changes."""
+    def _losses(self, at: ThetaFit, features: IntArray) -> FloatArray:
+        """Evidence lost when one weight is set to 0 and nothing else changes, for each of some features."""
         kept = np.flatnonzero(at.kept)
         Z, each = self.Z[np.ix_(at.fit.active, kept)], np.searchsorted(kept, features)
         left = self.kernel.leaving_out(self.X[:, kept], Z, at.theta[kept], each)
-        return at.fit.objective - np.array([self.block.evidence(K, at.fit.scales).value for K in left])
+        return at.fit.objective - np.array([self.model.evidence(K, at.fit.scales).value for K in left])
 
-    def _without(self, at: Weighed[Model], group: IntArray, expected: float) -> Weighed[Model] | None:
-        """The model without some features, if that loses less than one costs, or than all do and was expected."""
-        enough = at.fit.objective - min(self._saved(at, len(group)), max(self._saved(at, 1), expected))
+    def _without(self, at: ThetaFit, group: IntArray, expected: float) -> ThetaFit | None:
+        """The model without some features, if it loses less than one of them costs, or than all cost and `expected`."""
+        stop_at = at.fit.objective - min(self._price_saved(at, len(group)), max(self._price_saved(at, 1), expected))
         theta = at.theta.copy()
         theta[group] = 0.0
-        there = self.climbed(replace(at, theta=theta), theta > 0, TRIAL, enough)
-        # Without any weight left all columns are constant: a climb that leaps there cannot leave again.
-        return there if there.kept.any() and there.fit.objective >= enough else None
+        there = self.maximise_theta(replace(at, theta=theta), theta > 0, TRIAL_STEPS, stop_at)
+        # Without any weight all columns are constant, and no maximisation can leave that point.
+        return there if there.kept.any() and there.fit.objective >= stop_at else None
 
-    def _saved(self, at: Weighed[Model], n_dropped: int) -> float:
-        """What so many features of a model cost."""
+    def _price_saved(self, at: ThetaFit, n_dropped: int) -> float:
+        """What some features of a model cost."""
         n_features, n_vectors = int(at.kept.sum()), len(at.fit.active)
         return self.total_price(n_features, n_vectors) - self.total_price(n_features - n_dropped, n_vectors)
 
     def total_price(self, n_features: int, n_vectors: int) -> float:
-        """Nats asked of a model: as of linear features (core/prices.py), which share the rows with the vectors."""
+        """Nats asked for the features: as for linear ones (core/prices.py), which share the rows with the vectors."""
         return self.price * n_features * PerUnit(self.price, self.n).factor(n_features + n_vectors)
 
-    def score(self, at: Weighed[Model]) -> float:
+    def score(self, at: ThetaFit) -> float:
         """What models are compared by: the objective less the price of all that was chosen, features and vectors.
 
-        The evidence of a choice of vectors does not know among how many they were chosen, and a kernel that narrows
-        finds ever more (see `choice_price`).
+        The evidence does not know among how many columns the vectors were chosen, and a narrower kernel has more
+        different columns (see `choice_price`).
         """
         return self._charged(at, int(at.kept.sum()))
 
-    def size_score(self, at: Weighed[Model]) -> float:
-        """The same of a model of whose weights only the size was chosen, which counts as one feature."""
+    def size_score(self, at: ThetaFit) -> float:
+        """Score when only the overall size of θ was fitted; that is charged as one feature."""
         return self._charged(at, 1)
 
-    def _charged(self, at: Weighed[Model], n_features: int) -> float:
+    def _charged(self, at: ThetaFit, n_features: int) -> float:
         kept = at.kept
         X, weight = self.X[:, kept], at.theta[kept]
         each = choice_price(X, lambda X, Z: self.kernel(X, Z, weight).value) if kept.any() else 0.0
         n_vectors = len(at.fit.active)
         return at.fit.objective - self.total_price(n_features, n_vectors) - each * n_vectors
 
-    def standing(self, at: Weighed[Model]) -> float:
-        """What a turn is to raise: the score or, where features have no price, the plain evidence."""
+    def criterion(self, at: ThetaFit) -> float:
+        """What a refinement increases: the score or, where features have no price, the evidence."""
         return self.score(at) if self.price > 0 else at.fit.objective
 
-    def ascended(self, start: Weighed[Model], trace: Trace) -> Weighed[Model]:
-        """A maximum that no turn, no departure and no return of features improves."""
-        best = self.settled(start, self.varied, trace)
+    def run(self, start: ThetaFit, trace: Trace) -> ThetaFit:
+        """A maximum that neither a refinement nor the return of dropped features improves."""
+        best = self.refine(start, self.varying, trace)
         while self.price > 0 and len(best.fit.active):
-            there = self.settled(best, self.varied, trace)
+            there = self.refine(best, self.varying, trace)
             if self.score(there) <= self.score(best) + self.tol:
                 break
             best = there
         return best
 
 
-def _objective(at: Weighed[Model]) -> float:
+def _objective(at: ThetaFit) -> float:
     return at.fit.objective
 
 
 def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray:
-    """γ of kept features, by the rule of s and q: what the data says of each weight, as a share.
+    """γ of kept features in [0, 1]: how well the data determine each weight, by the rule of s and q.
 
-    J has the slopes of the linear predictor in the vectors' weights (whose precisions are α) and then in θ, rows
-    multiplied by the root of their precision. Each other weight is given its own size as prior scale; then
+    J has the slopes of the linear predictor with respect to the vectors' weights (with precisions α) and then to θ,
+    rows multiplied by the root of their precision. Each other θ is given its own size as prior scale; then
     1/Σ_kk = β_k + s_k, the weight's z-score has the square r = s_k θ_k², and γ_k = 1 - 1/r at the best β_k.
     """
     beta = theta**-2.0
@@ -242,12 +248,12 @@ def relevance(J: FloatArray, alpha: FloatArray, theta: FloatArray) -> FloatArray
     return np.maximum(1 - 1 / np.maximum(r, 1.0), 0.0)
 
 
-def weights_alone(X: FloatArray, t: FloatArray, weight: FloatArray, n: float, price: float) -> FloatArray:
-    """Weights of the features that are worth the price alone, as linear predictors of a target; their sum is one.
+def univariate_share(X: FloatArray, t: FloatArray, weight: FloatArray, n: float, price: float) -> FloatArray:
+    """Weights, of sum one, of the features that are worth their price alone, as linear predictors of a target.
 
-    F is the squared t-value of a feature's slope, and plays the part of r = q²/s. Weights go with √(F - 1): with F - 1,
-    which is the prior variance that the evidence would choose, a few features have all the say, and with equal weights
-    the many that hardly pass. Inputs and target are in standard units.
+    F is the squared t-value of a feature's slope, and plays the part of r = q²/s. Weights are proportional to √(F - 1).
+    Weights proportional to F - 1, the prior variance of largest evidence, would leave all to a few features; equal
+    weights would leave it to the many that hardly pass. Inputs and target are in standard units.
     """
     square = (X.T @ (weight * t) / weight.sum()) ** 2
     F = (n - 1) * square / np.maximum(1 - square, 1 / n)
@@ -256,13 +262,16 @@ def weights_alone(X: FloatArray, t: FloatArray, weight: FloatArray, n: float, pr
     return np.asarray(size / max(size.sum(), TINY))
 
 
-def first_weights(share: FloatArray) -> list[FloatArray]:
-    """Weights of several sizes to set out from, with the given share for each feature."""
+def sized_starts(share: FloatArray) -> list[FloatArray]:
+    """Weights proportional to `share` (of sum one) in all sizes of `STARTS`.
+
+    The mean of (x - z)² is 2 for standardised inputs, so weights of sum c/2 have the mean exponent c.
+    """
     return [c / 2 * share for c in STARTS]
 
 
-def random_weights(n_features: int, n_starts: int, rng: np.random.RandomState) -> list[FloatArray]:
-    """Weights whose size and distribution over the features are drawn."""
+def random_starts(n_features: int, n_starts: int, rng: np.random.RandomState) -> list[FloatArray]:
+    """Weights of random size, within those of `STARTS`, and of random share."""
     starts = []
     for _ in range(n_starts):
         share = rng.standard_exponential(n_features)
@@ -270,49 +279,41 @@ def random_weights(n_features: int, n_starts: int, rng: np.random.RandomState) -
     return starts
 
 
-class Beginning(Protocol[Model]):
-    """A way to a first model."""
+class Start(Protocol):
+    """A way to a first model; `ThetaSearch` itself is one."""
 
-    def begun(self, theta: FloatArray, near: Fit[Model] | None) -> Weighed[Model]:
-        """A model to set out from, with weights near θ; `near` is what the start before began with."""
+    def initialise(self, theta: FloatArray, near: VectorFit | None) -> ThetaFit:
+        """A first model with weights near θ; `near` is the first model of the start before."""
 
 
-def weigh(
-    weigher: Weigher[Model], starts: Iterable[FloatArray], trace: Trace, beginning: Beginning[Model]
-) -> list[Weighed[Model]]:
-    """The ends of all starts; the weigher's own beginning is a search."""
+def run_starts(search: ThetaSearch, starts: Iterable[FloatArray], trace: Trace, first: Start) -> list[ThetaFit]:
+    """The results of all starts."""
     ends, near = [], None
     for start in starts:
-        first = beginning.begun(start * weigher.varied, near)
-        near = first.fit
-        ends.append(weigher.ascended(first, trace))
+        at = first.initialise(start * search.varying, near)
+        near = at.fit
+        ends.append(search.run(at, trace))
     return ends
 
 
-def best_weights(
-    weigher: Weigher[Model],
-    share: FloatArray,
-    starts: Iterable[FloatArray],
-    trace: Trace,
-    beginning: Beginning[Model],
-    tol: float,
-) -> tuple[Weighed[Model], FloatArray]:
-    """The best of all starts, settled to `tol`, or of weights that have the given shares; and the scores of the starts.
+def best_theta(
+    search: ThetaSearch, share: FloatArray, starts: Iterable[FloatArray], trace: Trace, first: Start, tol: float
+) -> tuple[ThetaFit, FloatArray]:
+    """The best of all starts, refined to `tol`, or the best θ proportional to `share`; and the scores of the starts.
 
-    Features that are weighed together must be worth more than those that have something to say alone, with one size
-    for all of their weights: by ½ log n for each, which is what a parameter costs that the rows have to determine. With
-    no fewer features than rows, which then do not tell how features share the work, it is not even tried unless none
-    has anything to say alone.
+    Individual weights must be worth more than one common size of `share`: by ½ log n for each weight beyond the first,
+    which is the cost of a parameter that the rows determine. With no fewer features than rows, the rows cannot
+    determine individual weights; they are then not tried unless `share` is all zero.
     """
-    sizes = first_weights(share) if share.any() else []
-    alone = max((weigher.searched(theta) for theta in sizes), key=weigher.size_score, default=None)
-    if alone is not None and weigher.varied.sum() >= weigher.n:
-        return alone, np.empty(0)
-    ends = weigh(weigher, starts, trace, beginning)
-    scores = np.array([weigher.score(end) for end in ends])
-    nothing = weigher.searched(np.zeros(len(share)))
-    together = max(ends[int(np.argmax(scores))], nothing, key=weigher.score)
-    weights_cost = 0.5 * np.log(weigher.n) * (together.kept.sum() - 1)
-    if alone is not None and weigher.score(together) - weights_cost <= weigher.size_score(alone):
-        return alone, scores
-    return replace(weigher, tol=tol).settled(together, weigher.open_to(together), trace), scores
+    sizes = sized_starts(share) if share.any() else []
+    common = max((search.search_vectors(theta) for theta in sizes), key=search.size_score, default=None)
+    if common is not None and search.varying.sum() >= search.n:
+        return common, np.empty(0)
+    ends = run_starts(search, starts, trace, first)
+    scores = np.array([search.score(end) for end in ends])
+    nothing = search.search_vectors(np.zeros(len(share)))
+    individual = max(ends[int(np.argmax(scores))], nothing, key=search.score)
+    weights_cost = 0.5 * np.log(search.n) * (individual.kept.sum() - 1)
+    if common is not None and search.score(individual) - weights_cost <= search.size_score(common):
+        return common, scores
+    return replace(search, tol=tol).refine(individual, search.free_features(individual), trace), scores

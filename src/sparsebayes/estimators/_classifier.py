@@ -98,6 +98,29 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, B
         fits = Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
         return list(counted(fits, n_classes, "class"))
 
+    def _store_common(self, fits: Sequence[LinearFit]) -> None:
+        """Fitted attributes of every classifier: one entry per fit; lists (for one fit the array) of arrays."""
+        single = len(fits) == 1
+        precision, path = [fit.precision[: len(fit.active)] for fit in fits], [fit.path for fit in fits]
+        self.intercept_ = np.array([fit.intercept for fit in fits])
+        self.precision_ = precision[0] if single else precision
+        self.evidence_path_ = path[0] if single else path
+        self.log_evidence_ = fits[0].log_evidence if single else np.array([fit.log_evidence for fit in fits])
+        self.optimality_gap_ = max(fit.gap for fit in fits)
+        self.converged_ = all(fit.converged for fit in fits)
+        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
+        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
+        self._fits, self._joint = list(fits), None
+
+    def _store_joint_common(self, joint: JointFit) -> None:
+        """Fitted attributes of every softmax model."""
+        self.intercept_, self.log_evidence_ = joint.intercept, joint.fit.log_evidence
+        self.evidence_path_ = np.array(joint.trace.objective)
+        self.optimality_gap_ = joint.trace.infos[-1].change
+        self.converged_ = joint.fit.converged
+        self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
+        self._fits, self._joint = [], joint
+
     @property
     def covariance_(self) -> Any:
         """Posterior covariance of the kept weights; computed when asked for. A list with more than two classes."""
@@ -166,35 +189,19 @@ class LinearClassifier(SupportMixin, GaussianClassifier):
         for k, fit in enumerate(fits):
             coef[k, fit.active] = fit.coef
             relevance[k, fit.active] = fit.gamma[: len(fit.active)]
-        single = len(fits) == 1
         self.coef_, self.relevance_ = coef, relevance
-        self.intercept_ = np.array([fit.intercept for fit in fits])
         self.gain_ = np.array([fit.worth for fit in fits])
         self.min_gain_ = fits[0].min_gain
-        active, precision = [fit.active for fit in fits], [fit.precision[: len(fit.active)] for fit in fits]
-        path = [fit.path for fit in fits]
-        self.active_ = active[0] if single else active
-        self.precision_ = precision[0] if single else precision
-        self.evidence_path_ = path[0] if single else path
-        self.log_evidence_ = fits[0].log_evidence if single else np.array([fit.log_evidence for fit in fits])
-        self.optimality_gap_ = max(fit.gap for fit in fits)
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits, self._joint = fits, None
+        active = [fit.active for fit in fits]
+        self.active_ = active[0] if len(fits) == 1 else active
+        self._store_common(fits)
 
     def _store_joint(self, joint: JointFit) -> None:
         """Fitted attributes of a softmax model: one row per class."""
-        self.coef_, self.intercept_ = joint.coef, joint.intercept
-        self.relevance_ = joint.relevance
+        self.coef_, self.relevance_, self.min_gain_ = joint.coef, joint.relevance, joint.price
         self.active_ = [np.flatnonzero(row) for row in joint.relevance]
         self.precision_ = [row[row < np.inf] for row in joint.precision]
-        self.min_gain_, self.log_evidence_ = joint.price, joint.fit.log_evidence
-        self.evidence_path_ = np.array(joint.trace.objective)
-        self.optimality_gap_ = joint.trace.infos[-1].change
-        self.converged_ = joint.fit.converged
-        self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
-        self._fits, self._joint = [], joint
+        self._store_joint_common(joint)
 
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draws of the weights (n_samples, n_fits, n_features) and intercepts (n_samples, n_fits)."""

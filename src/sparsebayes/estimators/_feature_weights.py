@@ -1,79 +1,63 @@
-"""What models with feature weights share: their parameters, standard units for the inputs, and the way back."""
+"""What estimators with feature weights share: parameters, standard units for the inputs, and weights in user units."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.prices import false_discovery_price
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.core.weighted import POWER, WEIGHTED, FeatureKernel, weighted_kernel
-from sparsebayes.engine.drvm import RegressionBlock
-from sparsebayes.engine.least_squares import Solution
+from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
+from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.theta import (
-    Beginning,
-    Weighed,
-    Weigher,
-    best_weights,
-    first_weights,
-    random_weights,
-    weights_alone,
-)
-from sparsebayes.engine.width import Fit
+from sparsebayes.engine.theta import ThetaSearch, best_theta, random_starts, sized_starts, univariate_share
+from sparsebayes.engine.theta_model import RegressionModel, feature_relevance
+from sparsebayes.engine.width import VectorFit
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 
-Model = TypeVar("Model")
-
 WEIGHT_CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": [StrOptions(set(WEIGHTED))],
-    "degree": KERNEL_CONSTRAINTS["degree"],
-    "coef0": KERNEL_CONSTRAINTS["coef0"],
-    "candidates": KERNEL_CONSTRAINTS["candidates"],
     "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
     "init": [StrOptions({"auto"}), "array-like", Interval(Real, 0, None, closed="neither")],
     "n_restarts": [Interval(Integral, 1, None, closed="left")],
-    "random_state": ["random_state"],
 }
-TURN = 50
-"""A turn of climb and search that brings less than so many times `tol` ends a start; the best is then settled."""
+WEIGHTED_KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
+    **{name: KERNEL_CONSTRAINTS[name] for name in ("degree", "coef0", "candidates", "random_state")},
+    "kernel": [StrOptions(set(WEIGHTED))],
+    **WEIGHT_CONSTRAINTS,
+}
+START_TOL = 50
+"""A start ends with a turn that improves by less than this many times `tol`; only the best start is refined to `tol`.
+At the default `tol` that is 0.05 nats: starts differ by several."""
+FEWER_FEATURES = "raise min_gain or choose fewer candidates"
+"""What helps against a vanishing noise."""
 
 
 @dataclass(frozen=True)
-class WeightedFit(KernelFit):
+class FeatureWeightFit(KernelFit):
     """The posterior of the kept kernel weights, and the weights of the inputs."""
 
     feature_weights: FloatArray = field(default_factory=lambda: np.empty(0))
     feature_relevance: FloatArray = field(default_factory=lambda: np.empty(0))
     scores: FloatArray = field(default_factory=lambda: np.empty(0))
-    """Of all starts."""
+    """Scores of all starts."""
+
+
+def store_feature_weights(model: Any) -> None:
+    """Set the fitted attributes of feature weights: plain for one fit, else with one row per output or class."""
+    take = 0 if model._single else slice(None)
+    model.feature_weights_ = np.array([fit.feature_weights for fit in model._fits])[take]
+    model.feature_relevance_ = np.array([fit.feature_relevance for fit in model._fits])[take]
+    model.restart_scores_ = np.array([fit.scores for fit in model._fits])[take]
 
 
 class FeatureWeightsMixin:
-    """The face of a model with feature weights."""
+    """The selector's face of an estimator with feature weights."""
 
-    @property
-    def _weighs(self) -> bool:
-        """Whether the inputs have weights."""
-        return True
-
-    def _store_weights(self, fits: Sequence[KernelFit], *, single: bool) -> None:
-        """Fitted attributes: plain for a single fit, else with one row per output or class."""
-        weighed = [fit for fit in fits if isinstance(fit, WeightedFit)]
-        if weighed:
-            take = 0 if single else slice(None)
-            self.feature_weights_ = np.array([fit.feature_weights for fit in weighed])[take]
-            self.feature_relevance_ = np.array([fit.feature_relevance for fit in weighed])[take]
-            self.restart_scores_ = np.array([fit.scores for fit in weighed])[take]
-
-    @available_if(lambda self: self._weighs)
     def get_support(self, indices: bool = False) -> BoolArray | IntArray:
         """Which features have a weight, as a mask or as indices; with several outputs or classes, for any of them.
 
@@ -83,149 +67,166 @@ class FeatureWeightsMixin:
             Whether to return indices rather than a mask.
         """
         check_is_fitted(self)
-        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
+        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))  # type: ignore[attr-defined]
         return np.flatnonzero(mask) if indices else mask
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """Inputs in standard units, and how they came there."""
+class StandardInputs:
+    """Rows and centres with inputs of mean zero and variance one; a constant input is all zero."""
 
     X: FloatArray
     y: FloatArray
     weight: FloatArray
     Z: FloatArray
-    centres: IntArray
-    """Which of the given centres those in Z are."""
-    centre: FloatArray
+    centre_indices: IntArray
+    """Which of the given centres the rows of Z are."""
+    origin: FloatArray
     unit: FloatArray
-
-    @classmethod
-    def of(cls, X: FloatArray, y: FloatArray, weight: FloatArray, Z: FloatArray, labels: FloatArray) -> "Inputs":
-        """Rows and centres with inputs of mean zero and variance one; a constant input is all zero.
-
-        Equal rows become one and all are sorted: then it makes no difference, not even by rounding, in which order rows
-        came, or whether they were repeated or weighted. The way to a maximum among many must not depend on that.
-        `labels` tell equal centres apart.
-        """
-        table, place = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
-        weight, X, y = np.asarray(np.bincount(place.ravel(), weight), np.float64), table[:, :-1], table[:, -1]
-        centres = np.lexsort(np.column_stack([Z, labels]).T[::-1])
-        Z = Z[centres]
-        total = weight.sum()
-        centre = weight @ X / total
-        unit = np.sqrt(weight @ (X - centre) ** 2 / total)
-        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        return cls((X - centre) / unit, y, weight, (Z - centre) / unit, centres, centre, unit)
-
-    @property
-    def n_varied(self) -> int:
-        """Inputs that are not constant: others can neither be chosen nor share a start."""
-        return int(np.isfinite(self.unit).sum())
-
-
-@dataclass(frozen=True)
-class Weighing(Generic[Model]):
-    """Where the search for feature weights has ended."""
-
-    kernel: FeatureKernel
-    best: Weighed[Model]
-    scores: FloatArray
-    weights: FloatArray
-    relevance: FloatArray
-    trace: Trace
-    inputs: Inputs
+    """X is (inputs - origin) / unit; the unit of a constant input is infinite."""
 
     @classmethod
     def of(
-        cls,
-        model: Any,
-        inputs: Inputs,
-        best: Weighed[Model],
-        relevance: Callable[[Weighed[Model]], FloatArray],
-        scores: FloatArray,
-        trace: Trace,
-    ) -> "Weighing[Model]":
-        """The same in the data's units; where no vector is left, no feature has a say."""
-        n_features = inputs.X.shape[1]
-        if not len(best.fit.active):
-            best = replace(best, theta=np.zeros(n_features))
-        columns = np.flatnonzero(best.theta)
-        theta = best.theta[columns] / inputs.unit[columns] ** POWER[model.kernel]
-        weights, known = np.zeros(n_features), np.zeros(n_features)
-        weights[columns] = theta
-        if len(columns):
-            known[columns] = relevance(best)
-        kernel = FeatureKernel(model.kernel, columns, theta, inputs.centre[columns], model.degree, model.coef0)
-        return cls(kernel, best, scores, weights, known, trace, inputs)
+        cls, X: FloatArray, y: FloatArray, weight: FloatArray, Z: FloatArray, labels: FloatArray | None = None
+    ) -> "StandardInputs":
+        """Equal rows are merged and all are sorted; `labels` tell equal centres apart.
+
+        So the order of rows, and whether they are repeated or weighted, changes nothing, not even by rounding. The way
+        to one of many maxima must not depend on that.
+        """
+        table, point = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
+        weight, X, y = np.asarray(np.bincount(point.ravel(), weight), np.float64), table[:, :-1], table[:, -1]
+        labels = np.zeros(len(Z)) if labels is None else labels
+        order = np.lexsort(np.column_stack([Z, labels]).T[::-1])
+        Z = Z[order]
+        total = weight.sum()
+        origin = weight @ X / total
+        unit = np.sqrt(weight @ (X - origin) ** 2 / total)
+        # A spread within the rounding of the mean is none.
+        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
+        return cls((X - origin) / unit, y, weight, (Z - origin) / unit, order, origin, unit)
 
     @property
-    def fit(self) -> Fit[Model]:
-        """The model on the kernel columns, by the numbers of the given centres."""
-        return replace(self.best.fit, active=self.inputs.centres[self.best.fit.active])
+    def varying(self) -> BoolArray:
+        """Inputs that are not constant."""
+        return np.isfinite(self.unit)
 
-    def annotated(self, fit: KernelFit) -> WeightedFit:
-        """A fit on the columns with all that is known of the inputs, none of which has a say where no vector has."""
-        has_say = len(fit.active) > 0
-        weights, relevance = self.weights * has_say, self.relevance * has_say
-        return WeightedFit(**vars(fit), feature_weights=weights, feature_relevance=relevance, scores=self.scores)
-
-
-def weigher_of(model: Any, inputs: Inputs, block: RegressionBlock, settings: Settings) -> Weigher[Solution]:
-    """What weighs inputs by the model's parameters."""
-    if model.kernel not in WEIGHTED:
-        raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
-    price = false_discovery_price(inputs.n_varied) if model.min_gain == "auto" else float(model.min_gain)
-    kernel = weighted_kernel(model.kernel, degree=model.degree, coef0=model.coef0)
-    tol, callback = TURN * settings.tol, settings.callback
-    return Weigher(kernel, inputs.X, inputs.Z, block, price, block.template.n, tol, callback)
+    @property
+    def n_varying(self) -> int:
+        """How many inputs are not constant."""
+        return int(self.varying.sum())
 
 
-def weighed_inputs(
-    model: Any,
-    inputs: Inputs,
-    block: RegressionBlock,
-    weigher: Weigher[Solution],
-    trace: Trace,
-    beginning: Beginning[Solution] | None = None,
-) -> tuple[Weighed[Solution], FloatArray]:
-    """Feature weights that a regression speaks for, and the scores of all starts (nan: not made).
+@dataclass(frozen=True)
+class ThetaResult:
+    """Feature weights that were found, in the units of the data."""
 
-    Where the user gives a start, or features have no price, none is weighed alone.
-    """
-    share = np.zeros(inputs.X.shape[1])
-    if isinstance(model.init, str) and weigher.price > 0:
-        target = block.t / np.sqrt(block.weight)
-        share = weights_alone(inputs.X, target, block.weight, weigher.n, weigher.price)
-    starts = _starts(model, inputs)
-    wanted_starts = wanted(counted(starts, len(starts), "start"))
-    first = weigher if beginning is None else beginning
-    best, scores = best_weights(weigher, share, wanted_starts, trace, first, model.tol)
-    return best, np.append(scores, np.full(len(starts) - len(scores), np.nan))
+    kernel: FeatureKernel
+    fit: VectorFit
+    """The model on the kernel columns; candidates are numbered as the given centres."""
+    weights: FloatArray
+    relevance: FloatArray
+    scores: FloatArray
+    trace: Trace
 
-
-def _starts(model: Any, inputs: Inputs) -> list[FloatArray]:
-    """First feature weights in standard units: what `init` says, then several sizes, then as the dice fall."""
-    starts = [] if isinstance(model.init, str) else [_given(model, inputs)]
-    n_more = model.n_restarts - len(starts)
-    equal = np.full(inputs.n_varied, 1 / max(inputs.n_varied, 1))
-    more = first_weights(equal)[: max(n_more, 0)]
-    more += random_weights(inputs.n_varied, n_more - len(more), check_random_state(model.random_state))
-    for weights in more:
-        starts.append(np.zeros(inputs.X.shape[1]))
-        starts[-1][np.isfinite(inputs.unit)] = weights
-    return starts
-
-
-def _given(model: Any, inputs: Inputs) -> FloatArray:
-    """The weights that `init` holds, in standard units."""
-    n_features = inputs.X.shape[1]
-    given = np.asarray(model.init, dtype=np.float64)
-    given = np.full(n_features, float(given)) if given.ndim == 0 else given
-    if given.shape != (n_features,) or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
-        raise ValueError(
-            f"The 'init' parameter must hold a finite weight >= 0 for each of the {n_features} features of X, and not "
-            f"only zeros; got {model.init!r}"
+    def annotate(self, fit: KernelFit) -> FeatureWeightFit:
+        """A fit with the feature weights; all are 0 where no vector is kept."""
+        used = len(fit.active) > 0
+        return FeatureWeightFit(
+            **vars(fit),
+            feature_weights=self.weights * used,
+            feature_relevance=self.relevance * used,
+            scores=self.scores,
         )
-    unit = np.where(np.isinf(inputs.unit), 0.0, inputs.unit)
-    return np.asarray(given * unit ** POWER[model.kernel])
+
+
+@dataclass(frozen=True)
+class FeatureWeights:
+    """The parameters of feature weights, and the search that they describe."""
+
+    kernel: str
+    degree: float
+    coef0: float
+    min_gain: str | float
+    init: Any
+    n_restarts: int
+    random_state: Any
+    tol: float
+
+    @classmethod
+    def of(cls, model: Any) -> "FeatureWeights":
+        """Those of an estimator."""
+        if model.kernel not in WEIGHTED:
+            raise ValueError(f"feature weights need one of the kernels {sorted(WEIGHTED)}, not kernel={model.kernel!r}")
+        names = ("kernel", "degree", "coef0", "min_gain", "init", "n_restarts", "random_state", "tol")
+        return cls(**{name: getattr(model, name) for name in names})
+
+    def find(
+        self, inputs: StandardInputs, model: RegressionModel, settings: Settings, *, batch: bool = False
+    ) -> ThetaResult:
+        """Feature weights of largest evidence of a model; with `batch` each start begins with an alternation."""
+        price = false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
+        kernel, n = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0), model.template.n
+        tol, trace = START_TOL * self.tol, Trace()
+        search = ThetaSearch(kernel, inputs.X, inputs.Z, model, price, n, tol, settings.callback)
+        share = np.zeros(inputs.X.shape[1])
+        if isinstance(self.init, str) and price > 0:  # not where the user gives a start, or features are free
+            target = model.t / np.sqrt(model.weight)
+            share = univariate_share(inputs.X, target, model.weight, n, price)
+        starts = self.starts(inputs)
+        work = wanted(counted(starts, len(starts), "start"))
+        first = Alternation(model, search, trace) if batch else search
+        best, scores = best_theta(search, share, work, trace, first, self.tol)
+        scores = np.append(scores, np.full(len(starts) - len(scores), np.nan))  # nan: not made
+        used = best.kept & (len(best.fit.active) > 0)  # without vectors no feature matters
+        relevance = feature_relevance(model, search, best) if used.any() else np.empty(0)
+        fit = replace(best.fit, active=inputs.centre_indices[best.fit.active])
+        return self._result(inputs, np.where(used, best.theta, 0.0), relevance, fit, scores, trace)
+
+    def nothing(self, n_features: int) -> ThetaResult:
+        """The result without any weight, of a target without any spread."""
+        zero, none = np.zeros(n_features), np.full(self.n_restarts, np.nan)
+        kernel = FeatureKernel(self.kernel, np.empty(0, np.intp), np.empty(0), np.empty(0), self.degree, self.coef0)
+        no_fit = VectorFit(np.inf, np.empty(0, np.intp), np.empty(0))
+        return ThetaResult(kernel, no_fit, zero, zero, none, Trace())
+
+    def _result(
+        self,
+        inputs: StandardInputs,
+        theta: FloatArray,
+        relevance: FloatArray,
+        fit: VectorFit,
+        scores: FloatArray,
+        trace: Trace,
+    ) -> ThetaResult:
+        columns = np.flatnonzero(theta)
+        in_data_units = theta[columns] / inputs.unit[columns] ** WEIGHTED[self.kernel].power
+        weights, known = np.zeros(len(theta)), np.zeros(len(theta))
+        weights[columns], known[columns] = in_data_units, relevance
+        origin = inputs.origin[columns]
+        kernel = FeatureKernel(self.kernel, columns, in_data_units, origin, self.degree, self.coef0)
+        return ThetaResult(kernel, fit, weights, known, scores, trace)
+
+    def starts(self, inputs: StandardInputs) -> list[FloatArray]:
+        """Initial feature weights in standard units: those of `init`, then equal ones of fixed sizes, then random."""
+        starts = [] if isinstance(self.init, str) else [self._given(inputs)]
+        n_more, n_varying = self.n_restarts - len(starts), inputs.n_varying
+        more = sized_starts(np.full(n_varying, 1 / max(n_varying, 1)))[: max(n_more, 0)]
+        more += random_starts(n_varying, n_more - len(more), check_random_state(self.random_state))
+        for theta in more:
+            starts.append(np.zeros(inputs.X.shape[1]))
+            starts[-1][inputs.varying] = theta
+        return starts
+
+    def _given(self, inputs: StandardInputs) -> FloatArray:
+        """The weights of `init` in standard units."""
+        n_features = inputs.X.shape[1]
+        given = np.asarray(self.init, dtype=np.float64)
+        given = np.full(n_features, float(given)) if given.ndim == 0 else given
+        if given.shape != (n_features,) or not (np.isfinite(given) & (given >= 0)).all() or not given.any():
+            raise ValueError(
+                f"The 'init' parameter must hold a finite weight >= 0 for each of the {n_features} features of X, and "
+                f"not only zeros; got {self.init!r}"
+            )
+        unit = np.where(inputs.varying, inputs.unit, 0.0)
+        return np.asarray(given * unit ** WEIGHTED[self.kernel].power)

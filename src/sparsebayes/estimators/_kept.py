@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
-from sparsebayes.core.weighted import POWER
+from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators._linear import LinearFit
@@ -62,7 +62,7 @@ def kept(model: Any) -> list[Kept]:
     weights = getattr(model, "feature_weights_", None)
     if weights is not None:
         rows = np.atleast_2d(weights)
-        power = POWER[getattr(model, "kernel", "rbf")]
+        power = WEIGHTED[getattr(model, "kernel", "rbf")].power
         names = _names(model, len(rows))
         return [_of_feature_weights(row, name, power) for row, name in zip(rows, names, strict=True)]
     joint = getattr(model, "_joint", None)

@@ -1,44 +1,158 @@
-"""What classifiers on kernel columns share: how fits are stored, one per class."""
+"""What kernel classifiers share: fit, stored attributes, and the machine with label-signed columns."""
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import _fit_context
 
-from sparsebayes.estimators._classifier import GaussianClassifier
-from sparsebayes.estimators._kernel import KernelFit, KernelMixin
+from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.priors import NonNegative
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import glm
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.width import VectorFit
+from sparsebayes.estimators._base import warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._classifier import classifier_fit
+from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
+from sparsebayes.estimators._kernel_design import KernelDesign
+
+MIN_ALPHA = 1e-6
+"""Smallest prior precision of a weight, for a column of unit variance. With separable classes the evidence would take
+α to 0. A prior standard deviation of 1000 restricts nothing else: at log-odds of 37 a probability is 1 in double
+precision."""
 
 
-class KernelClassifier(KernelMixin, GaussianClassifier):
-    """A classifier whose columns are kernel functions of training rows, one binary fit per class."""
+@dataclass(frozen=True)
+class StandardColumns:
+    """A design and its columns in standard units, which each class is fitted on."""
 
-    def _store(self, fits: list[KernelFit]) -> None:
-        """Fitted attributes; lists (for two classes the one array) of what belongs to vectors."""
+    design: KernelDesign
+    columns: DenseRows
 
-        def each(values: list[Any]) -> Any:
-            return values[0] if len(fits) == 1 else values
+    @classmethod
+    def of(cls, design: KernelDesign, weight: FloatArray, *, centre: bool) -> "StandardColumns":
+        """Columns of unit variance by weight; rows are not multiplied by their weights."""
+        return cls(design, design.columns.standardised(weight, centre=centre).unweighted())
 
-        self.relevance_vectors_ = each([fit.vectors for fit in fits])
-        self.relevance_indices_ = each([fit.indices for fit in fits])
-        self.dual_coef_ = each([fit.coef for fit in fits])
-        self.precision_ = each([fit.precision[: len(fit.active)] for fit in fits])
-        self.relevance_ = each([fit.gamma[: len(fit.active)] for fit in fits])
-        self.intercept_ = np.array([fit.intercept for fit in fits])
-        self.evidence_path_ = each([fit.path for fit in fits])
-        self.log_evidence_ = fits[0].log_evidence if len(fits) == 1 else np.array([fit.log_evidence for fit in fits])
-        self.optimality_gap_ = max(fit.gap for fit in fits)
-        self.converged_ = all(fit.converged for fit in fits)
-        self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
-        self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits, self._joint = fits, None
 
-    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draws of the kept weights (n_samples, n_vectors) and the intercept (n_samples,).
+def combined_fit(fits: Sequence[KernelFit]) -> VectorFit:
+    """The fits of all classes as one, for the choice of a width."""
+    active = np.concatenate([fit.active for fit in fits])
+    scales = np.log(np.concatenate([fit.precision[: len(fit.active)] for fit in fits]))
+    return VectorFit(float(sum(fit.log_evidence for fit in fits)), active, scales)
 
-        With more than two classes lists of both, with one array per class.
+
+class KernelClassifierMixin(KernelMixin, VectorsMixin):
+    """`fit` and stored attributes of the kernel classifiers, which give `_fit_rows`."""
+
+    _validated_rows: Callable[..., tuple[FloatArray, AnyArray, FloatArray, BoolArray]]
+    _store_common: Callable[[Sequence[Any]], None]
+
+    def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
+        """Fit and store; `counts` marks which of the given rows are the rows of X."""
+        raise NotImplementedError
+
+    @whole_fit
+    @_fit_context(prefer_skip_nested_validation=True)
+    @watched
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            For a precomputed kernel of shape (n_samples, n_candidates).
+        y : array-like of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts: an integer weight is the same as repeated rows.
         """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        draws = [fit.kept_samples(n_samples, rng) for fit in self._fits]
-        return draws[0] if len(draws) == 1 else ([coef for coef, _ in draws], [level for _, level in draws])
+        self._fit_rows(*self._validated_rows(X, y, sample_weight))
+        warn_unless_converged(self)
+        return self
+
+    def _store(self, fits: Sequence[KernelFit]) -> None:
+        """Fitted attributes; for more than two classes lists of what belongs to vectors."""
+        self._store_common(fits)
+        self._single = len(fits) == 1
+        self._store_vectors()
+
+
+# --- the probabilistic classification vector machine, of PCVMClassifier and PFCVMClassifier ---
+
+
+@dataclass(frozen=True)
+class LabelledColumns:
+    """Standard columns, and which of the given rows they have."""
+
+    standard: StandardColumns
+    counts: BoolArray
+
+    def signed(self, t: FloatArray) -> StandardColumns:
+        """A column for each centre and each class (0 or 1) that has a row there, with the sign of the class.
+
+        The sign is in the column's scale. Dividing by it makes the kernel column a label-signed one, and the weight of
+        that (which is positive) a coefficient of the kernel again.
+        """
+        design, columns, sign = self.standard.design, self.standard.columns, 2 * t - 1
+        if design.centres is None:
+            signs = np.full(columns.n_columns, np.inf)  # rows that do not count are no candidates
+            signs[self.counts] = sign
+            return StandardColumns(design, columns.rescaled(np.arange(len(signs)), signs))
+        centre, row = first_rows(design.X, t, design.centres)
+        indices = np.flatnonzero(self.counts)[row]
+        chosen = replace(design, centres=design.centres[centre], indices=indices)
+        return StandardColumns(chosen, columns.rescaled(centre, sign[row]))
+
+
+def first_rows(X: FloatArray, t: FloatArray, centres: FloatArray) -> tuple[IntArray, IntArray]:
+    """For each centre and each class with rows there: the number of the centre, and the first such row."""
+    _, point = np.unique(np.concatenate([X, centres]), axis=0, return_inverse=True)
+    of_row, of_centre = np.split(point.ravel(), [len(X)])
+    pairs = []
+    for label in (0, 1):
+        first = np.full(point.max() + 1, -1)
+        rows = np.flatnonzero(t == label)[::-1]
+        first[of_row[rows]] = rows
+        row = first[of_centre]
+        pairs.append(np.stack([np.flatnonzero(row >= 0), row[row >= 0]]))
+    both = np.concatenate(pairs, axis=1)
+    centre, row = both[:, np.argsort(both[1])]
+    return centre, row
+
+
+@dataclass(frozen=True)
+class VectorMachine:
+    """Classification with weights ≥ 0 on label-signed columns."""
+
+    truncation: str
+    """"exact" or "smooth"."""
+    steepness: float
+    flat_intercept: bool
+    settings: Settings
+    min_alpha: float = MIN_ALPHA
+
+    @classmethod
+    def of(cls, model: Any, min_alpha: float = MIN_ALPHA) -> "VectorMachine":
+        """That of an estimator."""
+        return cls(model.truncation, model.steepness, model.fit_intercept, model._settings(), min_alpha)
+
+    def fit(self, labelled: LabelledColumns, t: FloatArray, weight: FloatArray) -> KernelFit:
+        """The model of classes t in {0, 1}."""
+        design, columns = (signed := labelled.signed(t)).design, signed.columns
+        exact = self.truncation == "exact"
+        prior = NonNegative(min_alpha=self.min_alpha) if exact else NonNegative.smooth(self.steepness, self.min_alpha)
+        problem = Problem(
+            design=columns,
+            t=t,
+            weight=weight,
+            likelihood=Bernoulli(),
+            prior=prior,
+            flat_intercept=self.flat_intercept,
+        )
+        result = glm.find(problem, self.settings)
+        return design.kernel_fit(classifier_fit(problem, result, len(design.indices)), np.arange(columns.n_columns))

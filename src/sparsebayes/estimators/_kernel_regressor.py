@@ -1,42 +1,35 @@
-"""Regression on kernel columns: everything but which model is looked for."""
+"""What kernel regressors share: outputs in standard units, the choice of a width, fits in the data's units."""
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import pooled_freedom
-from sparsebayes.core.prices import HalfTheRows
-from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.evidence_gradient import gaussian_evidence
-from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.evidence_gradient import Evidence, gaussian_evidence
+from sparsebayes.engine.kernel_regression import KernelSolver, kernel_problem, log_scales, start_on
+from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.leave_one_out import KernelResult
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.regression import maximum, priced
-from sparsebayes.engine.width import Fit
-from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
-from sparsebayes.estimators._kernel import (
-    Dictionary,
-    FarVariance,
-    KernelFit,
-    KernelMixin,
-    dictionary,
-    first_gamma,
-    gamma_of_evidence,
-    has_gamma,
-    kernel_of,
-)
+from sparsebayes.engine.width import VectorFit
+from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
+from sparsebayes.estimators._kernel import FarVariance, KernelFit, KernelMixin, VectorsMixin
+from sparsebayes.estimators._kernel_design import KernelDesign, KernelParameters, Width, choose_width
 from sparsebayes.estimators._linear import Units, constant_fit
-from sparsebayes.estimators._regressor import GaussianRegressor
+
+WIDER_KERNEL = "choose a wider kernel (a smaller gamma) or fewer candidates"
+"""What helps against a vanishing noise."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """An output in standard units, and how it came there: y = centre + unit t."""
+    """An output in standard units: y = centre + unit t, rows of t multiplied by the root of their weight."""
 
     y: FloatArray
     t: FloatArray
@@ -44,58 +37,157 @@ class Target:
     centre: float
     unit: float
     flat: bool
+    """Whether the intercept has a flat prior: t then has the mean zero."""
     constant: bool
+    """Whether y has no spread."""
 
-    def problem(self, rows: Any, price: float = 0.0) -> LeastSquares:
-        """The regression of this output on standardised columns, with flat hyper-priors."""
-        total = float(self.weight.sum())
-        return LeastSquares(
-            design=rows,
-            t=self.t,
-            n_weighted=total,
-            flat_intercept=self.flat,
-            price=HalfTheRows(total - self.flat, price),
-            start_alpha=1.0,
-            start_noise=LOW_NOISE,
-        )
+    @classmethod
+    def of(cls, y: FloatArray, weight: FloatArray, *, fit_intercept: bool, flat: bool) -> "Target":
+        """With variance one, and mean zero if the intercept is flat."""
+        total = float(weight.sum())
+        centre = float(weight @ y) / total if fit_intercept else 0.0
+        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
+        constant = unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max()  # the rounding of a mean
+        t = np.sqrt(weight) * (y - centre if flat else y) / (1.0 if constant else unit)
+        return cls(y, t, weight, centre, unit, flat, bool(constant))
+
+    def problem(self, columns: Any, vector_price: float = 0.0) -> LeastSquares:
+        """The regression of this output on standardised columns."""
+        return kernel_problem(columns, self.t, float(self.weight.sum()), self.flat, vector_price=vector_price)
 
 
-class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
-    """A regressor on kernel columns; subclasses say which model is looked for (`_found`)."""
+@dataclass(frozen=True)
+class KernelRegression:
+    """Outputs that are regressed, each for itself, on the columns of a kernel design."""
 
-    gamma: str | float
-    far_variance: str
-    max_iter: int
-    tol: float
-    verbose: int
+    design: KernelDesign
+    targets: list[Target]
+    fit_intercept: bool
+    augment: bool
+    """Whether the variance far from all rows is augmented (far_variance="augment")."""
+    settings: Settings
+
+    @classmethod
+    def of(
+        cls, model: Any, design: KernelDesign, y: FloatArray, weight: FloatArray, *, flat: bool
+    ) -> "KernelRegression":
+        """That of an estimator, for one output or for the columns of y."""
+        augment = model.far_variance == "augment"
+        if augment and design.centres is None:
+            raise ValueError("far_variance='augment' needs a kernel that can be evaluated, not kernel='precomputed'")
+        targets = [
+            Target.of(output, weight, fit_intercept=model.fit_intercept, flat=flat)
+            for output in y.reshape(len(y), -1).T
+        ]
+        return cls(design, targets, model.fit_intercept, augment, model._settings())
 
     @property
-    def _remedy(self) -> str:
-        """What to do about a noise that has vanished."""
-        return "choose a wider kernel (a smaller gamma) or fewer candidates"
+    def weight(self) -> FloatArray:
+        """Weights of the rows."""
+        return self.targets[0].weight
 
     @property
-    def _intercept_is_flat(self) -> bool:
-        """Whether an intercept has no prior."""
-        return True
+    def flat(self) -> bool:
+        """Whether the intercept has a flat prior."""
+        return self.targets[0].flat
 
-    @property
-    def _follows_starts(self) -> bool:
-        """Whether the model is found by the sequential ARD search: from a start, or on a low-rank factor."""
-        return False
+    def threads(self) -> AbstractContextManager[object]:
+        """As many BLAS threads as help with a design of this size."""
+        return threads_for(len(self.design.X) * self.design.n_columns)
 
-    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> Any:
-        """The columns in the solver's units."""
-        return book.rows.standardised(weight, centre=flat)
+    def choose_width(self, parameters: KernelParameters) -> Width:
+        """The γ that the parameters ask for; by evidence it is that of all outputs with any spread together."""
+        targets = [target for target in self.targets if not target.constant]
 
-    @abstractmethod
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
-        """The model of one output."""
+        def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
+            columns = design.columns.standardised(self.weight, centre=self.flat)
+            problems = [target.problem(columns) for target in targets]
+            start = None if near is None else start_on(columns.unit, near)
+            results = [maximum(problem, "sequential", self.settings, start) for problem in problems]
+            objective = sum(priced(problem, result) for problem, result in zip(problems, results, strict=True))
+            solutions = tuple(result.solution for result in results)
+            active = np.concatenate([np.empty(0, dtype=np.intp), *(found.active for found in solutions)])
+            scales = np.concatenate([np.empty(0), *(log_scales(columns.unit, found) for found in solutions)])
+            return VectorFit(float(objective), active, scales, solutions)
+
+        def evidence() -> Evidence | None:
+            if len(targets) != 1 or self.design.ones:
+                return None
+            no_columns = DenseRows.of(np.empty((len(self.weight), 0)))
+            return gaussian_evidence(targets[0].problem(no_columns.standardised(self.weight, centre=self.flat)))
+
+        # Vectors of several outputs are found separately, so that there is no common model to start from.
+        warm = len(targets) == 1
+        return choose_width(parameters, self.design, self.weight, fit_on, evidence, warm_starts=warm)
+
+    def starts(self, width: Width) -> list[Solution | None]:
+        """The models that were found with the width, as starts; None for a constant output."""
+        if width.fit is None:
+            return [None] * len(self.targets)
+        found = iter(width.fit.solutions)
+        return [None if target.constant else next(found) for target in self.targets]
+
+    def fit_outputs(
+        self,
+        design: KernelDesign,
+        solver_for: Callable[[Target], KernelSolver],
+        starts: list[Solution | None] | None = None,
+    ) -> list[KernelFit]:
+        """The fits of all outputs, from nothing or from starts; all solvers must standardise alike."""
+        columns = solver_for(self.targets[0]).standardise(design.columns, self.weight, self.flat)
+        starts = [None] * len(self.targets) if starts is None else starts
+        fits = []
+        for target, start in counted(zip(self.targets, starts, strict=True), len(self.targets), "output"):
+            if target.constant:
+                fits.append(self.constant(design, target))
+            else:
+                found = solver_for(target).solve(target.problem(columns), design.own_column, start)
+                fits.append(self.in_data_units(design, target, found))
+        return fits
+
+    def constant(self, design: KernelDesign, target: Target) -> KernelFit:
+        """The model of an output without any spread."""
+        return design.kernel_fit(constant_fit(target.centre, self.fit_intercept, len(design.indices), 0.0))
+
+    def in_data_units(self, design: KernelDesign, target: Target, found: KernelResult) -> KernelFit:
+        """What a solver found, in the data's units."""
+        unit = target.unit
+        units = Units(target.centre, unit, found.problem.design.unit / unit)
+        fit, excess = units.fit(found.problem, found.result, len(design.indices)), found.excess * unit**2
+        far = None
+        if self.augment:
+            far = FarVariance(design.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
+        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, found.problem.n)
+        rules = found.problem.prior.rules
+        rate = 0.0 if rules is None else rules.rate
+        return design.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=rate)
+
+
+class Fitted(NamedTuple):
+    """What a kernel regressor stores."""
+
+    fits: Sequence[KernelFit]
+    gamma: float | None = None
+    remedy: str = WIDER_KERNEL
+    """What helps against a vanishing noise."""
+
+
+class KernelRegressorMixin(KernelMixin, VectorsMixin):
+    """`fit` of the kernel regressors, which give `_fit_rows`."""
+
+    _validated: Callable[[Any, Any, Any], tuple[FloatArray, FloatArray, FloatArray, BoolArray]]
+    _numbers: Callable[[str], Any]
+    _store_common: Callable[[], None]
+    _warn: Callable[[str], None]
+
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        """The fits of all outputs; `counts` marks which of the given rows are the rows of X."""
+        raise NotImplementedError
 
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -108,104 +200,14 @@ class KernelRegressor(KernelMixin, GaussianRegressor, ABC):
             How often each row counts: an integer weight is the same as repeated rows.
         """
         X, y, weight, counts = self._validated(X, y, sample_weight)
-        flat = self.fit_intercept and self._intercept_is_flat
-        ones = self.fit_intercept and not flat
-        book = dictionary(self, X, weight, counts, ones=ones, low_rank=self._follows_starts)
-        if self.far_variance == "augment" and book.kernel is None:
-            raise ValueError("far_variance='augment' needs a kernel that can be evaluated, not kernel='precomputed'")
-        targets = [self._target(output, weight, flat) for output in y.reshape(len(y), -1).T]
-        starts: list[Solution | None] = [None] * len(targets)
-        gamma = first_gamma(self.gamma, X, weight) if has_gamma(self) else None
-        with threads_for(book.rows.n_rows * book.rows.n_columns):
-            if gamma is not None and self.gamma == "evidence":
-                gamma, best = self._width(book, targets)
-                book = book.at(kernel_of(self, gamma))
-                if self._follows_starts:
-                    found = iter(best.model)
-                    starts = [None if target.constant else next(found) for target in targets]
-            book = replace(book, rows=self._rows(book, weight, flat))
-            outputs = counted(zip(targets, starts, strict=True), len(targets), "output")
-            fits = [self._fit_output(book, target, start) for target, start in outputs]
-        self._store(fits, gamma, single=y.ndim == 1)
-        self._warn(self._remedy)
+        fitted = self._fit_rows(X, y, weight, counts)
+        self._store(fitted, single=y.ndim == 1)
+        self._warn(fitted.remedy)
         return self
 
-    def _target(self, y: FloatArray, weight: FloatArray, flat: bool) -> Target:
-        """An output in the solver's standard units: variance one, and mean zero where the intercept is flat."""
-        total = float(weight.sum())
-        centre = float(weight @ y) / total if self.fit_intercept else 0.0
-        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
-        constant = unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max()
-        t = np.sqrt(weight) * (y - centre if flat else y) / (1.0 if constant else unit)
-        return Target(y, t, weight, centre, unit, flat, bool(constant))
-
-    def _settings(self) -> Settings:
-        return Settings(self.tol, self.max_iter, progress(self.verbose))
-
-    def _width(self, book: Dictionary, targets: list[Target]) -> tuple[float, Fit[list[Solution]]]:
-        """γ of largest evidence over all outputs with any spread, and their models there."""
-        weight, flat = targets[0].weight, targets[0].flat
-        targets = [target for target in targets if not target.constant]
-
-        def fit_at(book: Dictionary, near: Fit[list[Solution]] | None) -> Fit[list[Solution]]:
-            rows = book.rows.standardised(weight, centre=flat)
-            problems = [target.problem(rows) for target in targets]
-            start = None
-            if near is not None and len(targets) == 1:
-                alpha = np.exp(near.scales[:-1]) / rows.scale[near.active] ** 2
-                start = Solution(near.active, alpha, float(np.exp(near.scales[-1])))
-            results = [maximum(problem, "sequential", self._settings(), start) for problem in problems]
-            objective = sum(priced(problem, result) for problem, result in zip(problems, results, strict=True))
-            found = [result.solution for result in results]
-            active = np.concatenate([np.empty(0, dtype=np.intp), *(model.active for model in found)])
-            scales = [np.append(model.alpha * rows.scale[model.active] ** 2, model.noise) for model in found]
-            return Fit(float(objective), active, np.log(np.concatenate([np.empty(0), *scales])), found)
-
-        evidence = None
-        if len(targets) == 1 and not book.ones:
-            evidence = gaussian_evidence(targets[0].problem(book.rows.standardised(weight, centre=flat)))
-        return gamma_of_evidence(self, book, weight, fit_at, evidence)
-
-    def _fit_output(self, book: Dictionary, target: Target, start: Solution | None) -> KernelFit:
-        """Fit one output."""
-        if target.constant:
-            empty = constant_fit(target.centre, self.fit_intercept, len(book.indices), 0.0)
-            return book.kernel_fit(empty, np.arange(book.rows.n_columns))
-        return self._in_user_units(book, target, self._found(target.problem(book.rows), target, book, start))
-
-    def _in_user_units(self, book: Dictionary, target: Target, found: KernelResult) -> KernelFit:
-        """What was found, in the data's units."""
-        n_columns, unit = len(book.indices), target.unit
-        units = Units(target.centre, unit, found.problem.design.scale / unit)
-        fit, excess, far = units.fit(found.problem, found.result, n_columns), found.excess * unit**2, None
-        if self.far_variance == "augment":
-            far = FarVariance(book.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
-        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, found.problem.n)
-        return book.kernel_fit(
-            fit, found.columns, excess=excess, far=far, freedom=freedom, rate=found.problem.prior.rules.rate
-        )
-
-    def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
+    def _store(self, fitted: Fitted, *, single: bool) -> None:
         """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""
-        self._fits, self._single = fits, single
-        self.relevance_vectors_ = self._arrays([fit.vectors for fit in fits])
-        self.relevance_indices_ = self._arrays([fit.indices for fit in fits])
-        self.dual_coef_ = self._arrays([fit.coef for fit in fits])
-        self.relevance_ = self._arrays([fit.gamma[: len(fit.active)] for fit in fits])
+        self._fits, self._single, self.gamma_ = list(fitted.fits), single, fitted.gamma
+        self._store_vectors()
         self.excess_variance_ = self._numbers("excess")
-        self.gamma_ = gamma
         self._store_common()
-
-    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> Any:
-        """Draws from the posterior of the kept weights.
-
-        Returns
-        -------
-        dual_coef : ndarray of shape (n_samples, n_vectors)
-        intercept : ndarray of shape (n_samples,)
-            For 2-D y both are lists with one array per output.
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        draws = [fit.kept_samples(n_samples, rng) for fit in self._fits]
-        return draws[0] if self._single else ([coef for coef, _ in draws], [level for _, level in draws])

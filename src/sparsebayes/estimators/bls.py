@@ -1,74 +1,52 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
-from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
-import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import laplace_rate
-from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, excess_variance, squared_error
-from sparsebayes.engine.loop import Settings
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
-from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary, KernelFit
-from sparsebayes.estimators._kernel_regressor import Target
-from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-
-
-def own_scale(book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-    """Columns that keep the kernel's own scale: λ means the same for all of them."""
-    standard = book.rows.standardised(weight, centre=flat)
-    assert isinstance(standard, DenseRows)
-    scale = np.where(np.isinf(standard.scale), np.inf, 1.0)
-    return DenseRows(standard.X, standard.mean, scale, standard.root_weight)
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import LaplaceSolver
+from sparsebayes.engine.least_squares import LOW_NOISE
+from sparsebayes.estimators._feature_weights import (
+    FEWER_FEATURES,
+    WEIGHT_CONSTRAINTS,
+    FeatureWeights,
+    FeatureWeightsMixin,
+    store_feature_weights,
+)
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import KernelParameters, centred_design, kernel_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
 
-def found_by_bls(
-    problem: LeastSquares,
-    rate: float | None,
-    noise: float | None,
-    settings: Settings,
-    book: Dictionary,
-) -> KernelResult:
-    """The BLS model on the dictionary's columns; rate and noise are learned where they are None."""
-    if rate is None:
-        result, rate = laplace_rate.learn(problem, partial(squared_error, own=book.own), settings, noise=noise)
-    else:
-        result = laplace_rate.solve(problem, rate, settings, noise=noise)
-    problem = laplace_rate.with_rate(problem, rate)
-    return KernelResult(problem, result, np.arange(problem.n_columns), excess_variance(problem, result, book.own))
-
-
-class BLSRegressor(WeightedRegressor):
+class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
     """Sparse Bayesian regression with few kernel functions, under a Laplace prior scaled by the noise.
 
-    Like `RVMRegressor`, but the prior variance of a weight is σ²g, and the g have the density (λ/2) exp(-λg/2): weights
-    that stay are shrunk, the more the larger λ is. So the noise need not be known: with too little of it assumed ARD
-    would fit the noise, and λ keeps the model from doing so. Mostly more vectors stay than in `RVMRegressor`, and the
-    error is the same or smaller; docs/rvm.md has the numbers.
+    Like `RVMRegressor`, but the prior variance of a weight is σ²g, and g has the density (λ/2) exp(-λg/2). The kept
+    weights are shrunk, more so for a larger λ. So the noise need not be known: with an assumed noise that is too small,
+    ARD would fit the noise, and λ prevents that. The model mostly keeps more vectors than `RVMRegressor`, with the same
+    or a smaller error; docs/rvm.md has the numbers.
 
     Parameters
     ----------
     kernel, gamma, degree, coef0, candidates, random_state
-        As in `RVMRegressor`. With gamma="evidence" the width is the one that the relevance vector machine would choose.
+        As in `RVMRegressor`. With gamma="evidence" the width is the one that `RVMRegressor` chooses.
     rate : "learn" or float, default="learn"
-        λ of the Laplace prior, for columns as the kernel gives them; or the one with which rows that are held out, one
-        at a time, are predicted best.
+        λ of the Laplace prior, for kernel columns that are not rescaled. "learn" minimises the leave-one-out error.
     noise_variance : "fixed", "learn" or float, default="fixed"
-        Variance of the noise that the search assumes: a hundredth of the variance of y; found with the model; or known.
-        Where it is found with the model that is much like `RVMRegressor`'s, mostly with a few vectors fewer. What the
-        rows vary beyond the noise that is assumed is found afterwards (`excess_variance_`) and enters the predictions;
-        `covariance_` and `log_evidence_` are those of the noise that is assumed. Who asks for intervals of the weights
-        had better learn it.
+        The noise variance that the search assumes. "fixed" is a hundredth of the variance of y; "learn" estimates it
+        with the model, which is then much like that of `RVMRegressor`, mostly with a few vectors fewer. Variance beyond
+        the assumed noise is estimated afterwards (`excess_variance_`) and is part of predictions; `covariance_` and
+        `log_evidence_` hold for the assumed noise. Use "learn" if you need intervals of the weights.
     feature_weights : bool, default=False
-        Whether the kernel has a weight for every feature, as in `DRVMRegressor`: "rbf", "laplacian" or "poly" then, and
-        `gamma` does not matter.
+        Whether the kernel has a weight for every feature, as in `DRVMRegressor`. The kernel must then be "rbf",
+        "laplacian" or "poly", and `gamma` is ignored.
     min_gain, init, n_restarts
-        Of the feature weights, as in `DRVMRegressor`.
+        For feature weights, as in `DRVMRegressor`.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     far_variance : {"none", "augment"}, default="none"
@@ -78,20 +56,20 @@ class BLSRegressor(WeightedRegressor):
     tol : float, default=1e-6
         The fit has converged when no single change gains more than this many nats.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
     rate_ : float or ndarray of shape (n_outputs,)
-        λ that was used.
+        The λ used.
     feature_weights_, feature_relevance_, restart_scores_
         With `feature_weights`, as in `DRVMRegressor`.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
         As in `RVMRegressor`.
     noise_variance_, excess_variance_, gamma_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
-        As in `RVMRegressor`. The path is that of the objective, evidence and prior of g together.
+        As in `RVMRegressor`. The path is that of the objective: evidence plus log prior of g.
     n_jittered_, n_features_in_, feature_names_in_
-        As everywhere in the library.
+        As in scikit-learn; `n_jittered_` as in `RVMRegressor`.
 
     Examples
     --------
@@ -109,12 +87,8 @@ class BLSRegressor(WeightedRegressor):
         "rate": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
         "noise_variance": [StrOptions({"fixed", "learn"}), Interval(Real, 0, None, closed="neither")],
         "feature_weights": ["boolean"],
-        **{name: WEIGHT_CONSTRAINTS[name] for name in ("min_gain", "init", "n_restarts")},
-        "fit_intercept": ["boolean"],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
+        **WEIGHT_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
     }
 
     def __init__(
@@ -156,20 +130,33 @@ class BLSRegressor(WeightedRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _weighs(self) -> bool:
-        return self.feature_weights
+    get_support = available_if(lambda self: self.feature_weights)(FeatureWeightsMixin.get_support)
 
-    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-        return own_scale(book, weight, flat)
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        if self.feature_weights:
+            weights = FeatureWeights.of(self)
+            design = centred_design(X, weight, counts, self.candidates, self.random_state)
+            regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+            with regression.threads():
+                weighted = fit_weighted_outputs(regression, weights, lambda target, noise: self._solver(target))
+            return Fitted(weighted, remedy=FEWER_FEATURES)
+        design = kernel_design(self, X, weight, counts)
+        regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+        with regression.threads():
+            width = regression.choose_width(KernelParameters.of(self))
+            fits = regression.fit_outputs(width.design, self._solver)
+        return Fitted(fits, width.gamma)
 
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
-        held = {"learn": None, "fixed": LOW_NOISE}
-        given = self.noise_variance
-        noise = held[given] if isinstance(given, str) else float(given) / target.unit**2
-        rate = None if self.rate == "learn" else float(self.rate)
-        return found_by_bls(problem, rate, noise, self._settings(), book)
+    def _solver(self, target: Target) -> LaplaceSolver:
+        rate = None if isinstance(self.rate, str) else float(self.rate)
+        if isinstance(self.noise_variance, str):
+            noise = LOW_NOISE if self.noise_variance == "fixed" else None
+        else:
+            noise = float(self.noise_variance) / target.unit**2
+        return LaplaceSolver(rate, noise, self._settings())
 
-    def _store(self, fits: list[KernelFit], gamma: float | None, *, single: bool) -> None:
-        super()._store(fits, gamma, single=single)
+    def _store(self, fitted: Fitted, *, single: bool) -> None:
+        super()._store(fitted, single=single)
         self.rate_ = self._numbers("rate")
+        if self.feature_weights:
+            store_feature_weights(self)

@@ -1,53 +1,58 @@
 """DRVMRegressor: regression that chooses samples and features together."""
 
-from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.least_squares import LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
-from sparsebayes.estimators._feature_weights import WEIGHT_CONSTRAINTS
-from sparsebayes.estimators._kernel import Dictionary
-from sparsebayes.estimators._kernel_regressor import Target
-from sparsebayes.estimators._weighted_regressor import WeightedRegressor
-from sparsebayes.estimators.bls import found_by_bls, own_scale
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import ARDSolver, KernelSolver, LaplaceSolver
+from sparsebayes.estimators._feature_weights import (
+    FEWER_FEATURES,
+    WEIGHTED_KERNEL_CONSTRAINTS,
+    FeatureWeights,
+    FeatureWeightsMixin,
+    store_feature_weights,
+)
+from sparsebayes.estimators._kernel import REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import centred_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
 
-class DRVMRegressor(WeightedRegressor):
-    """Kernel regression that finds out which samples and which features matter, both by evidence (DRVM).
+class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor):
+    """Kernel regression that selects samples and features, both by evidence (DRVM).
 
     The model is a relevance vector machine whose kernel has a weight θ_k ≥ 0 for every feature, for instance
-    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). Weights of features and vectors are found together, by maximising the
-    evidence: most of both become exactly 0, and what is left says which features matter, linear or not.
-    Inputs need no scaling: they are standardised inside, and weights are told in the units that they came in.
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The weights of features and vectors maximise the evidence together. Most of
+    both become exactly 0; the remaining features are those that matter, linearly or not. Inputs need no scaling: they
+    are standardised internally, and θ is reported in the units of the data.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "poly"}, default="rbf"
         exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
     degree, coef0 : float, default=3, 1.0
-        Of the polynomial kernel.
+        Degree and constant of the polynomial kernel.
     solver : {"fast", "batch"}, default="fast"
-        How each start begins: "fast" adds, deletes and re-estimates vectors one by one; "batch" starts with all of them
-        and re-estimates all scales at once, in turns with damped Newton steps in the feature weights. Both go on with
-        turns of search and of L-BFGS-B on the evidence until nothing improves.
+        How each start begins. "fast" adds, deletes and re-estimates vectors one by one. "batch" starts with all vectors
+        and re-estimates all scales at once, alternating with damped Newton steps in the feature weights. Both continue
+        with a search for vectors and L-BFGS-B on the evidence in turns, until nothing improves.
     prior : {"ard", "bls"}, default="ard"
-        Prior of the vectors' weights: each with its own precision, or the Laplace prior of `BLSRegressor`, with the
-        noise that was found together with the feature weights. Those come from the former's evidence in both cases.
+        Prior of the vectors' weights: "ard" gives each its own precision; "bls" is the Laplace prior of `BLSRegressor`,
+        with the noise that was estimated together with the feature weights. Feature weights maximise the evidence of
+        "ard" in both cases.
     min_gain : "auto" or float, default="auto"
-        Evidence, in nats, that a feature must bring given the others. "auto" is what the best of as many useless
-        features would seem to bring; 0 keeps every feature that raises the evidence at all.
+        Evidence, in nats, that a feature must bring given the others. "auto" is the price at which 0.05 useless
+        features are expected to be kept; 0 keeps every feature that increases the evidence.
     init : "auto", float or array-like of shape (n_features,), default="auto"
-        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares where all
-        starts end with weights that each feature earns alone (docs/feature_weights.md).
+        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares the results
+        of all starts with weights that each feature earns alone (docs/feature_weights.md).
     n_restarts : int, default=3
-        Number of starts: beyond the first they are equal weights of other sizes, then random ones. The evidence has
-        many maxima; `restart_scores_` tells how good each was.
+        Number of starts: beyond the first they are equal weights of other sizes, then random weights. The evidence has
+        many maxima; `restart_scores_` compares those found.
     candidates : int, array-like of shape (n_candidates, n_features) or None, default=None
-        Candidate vectors: all rows, as many rows drawn at random, or given points.
+        As in `RVMRegressor`.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     far_variance : {"none", "augment"}, default="none"
@@ -55,29 +60,30 @@ class DRVMRegressor(WeightedRegressor):
     max_iter : int, default=10000
         Largest number of actions of a search for vectors.
     tol : float, default=1e-3
-        The fit has converged when no single change of a vector gains more than this many nats, nor a further turn.
+        The fit has converged when neither a single change of a vector nor a further turn gains more than this many
+        nats.
     random_state : int, RandomState instance or None, default=None
-        For drawn candidates, and for starts beyond the fixed ones.
+        Seed for drawing candidates, and for random starts.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
     feature_weights_ : ndarray of shape (n_features,)
-        θ, in units of the features as they came; 0 for those that do not matter. `get_support` is their mask.
+        θ in the units of the data; 0 for features that do not matter. `get_support` is their mask.
     feature_relevance_ : ndarray of shape (n_features,)
-        How well the data determines each weight, between 0 (not at all, or dropped) and 1.
+        How well the data determine each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,) or (n_outputs, n_restarts)
-        Log evidence of each start's end, less the price of the features and vectors that it chose; nan where features
-        outnumber rows and each was weighed alone.
+        Log evidence at the end of each start, less the price of its features and vectors. nan for starts that were not
+        made, because features outnumber rows and got their weights one by one.
     gamma_ : None
-        There is no width that all features share.
+        There is no common width.
     relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, covariance_, relevance_
         As in `RVMRegressor`.
     noise_variance_, excess_variance_, log_evidence_, evidence_path_, optimality_gap_, converged_, n_iter_
-        As in `RVMRegressor`. The path is that of all starts, one after the other.
+        As in `RVMRegressor`. The path has all starts one after the other.
     n_jittered_, n_features_in_, feature_names_in_
-        As everywhere in the library.
+        As in scikit-learn; `n_jittered_` as in `RVMRegressor`.
 
     References
     ----------
@@ -94,18 +100,11 @@ class DRVMRegressor(WeightedRegressor):
     array([0, 1, 2, 3, 4])
     """
 
-    gamma = "scale"
-    """Of the dictionary that the estimator sets out with; not a parameter."""
-
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        **WEIGHT_CONSTRAINTS,
+        **WEIGHTED_KERNEL_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
         "solver": [StrOptions({"fast", "batch"})],
         "prior": [StrOptions({"ard", "bls"})],
-        "fit_intercept": ["boolean"],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -143,15 +142,19 @@ class DRVMRegressor(WeightedRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _in_batch(self) -> bool:
-        return self.solver == "batch"
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        design = centred_design(X, weight, counts, self.candidates, self.random_state)
+        regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
+        with regression.threads():
+            batch = self.solver == "batch"
+            fits = fit_weighted_outputs(regression, FeatureWeights.of(self), self._solver, batch=batch)
+        return Fitted(fits, remedy=FEWER_FEATURES)
 
-    def _rows(self, book: Dictionary, weight: FloatArray, flat: bool) -> DenseRows:
-        return own_scale(book, weight, flat) if self.prior == "bls" else super()._rows(book, weight, flat)
-
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
+    def _solver(self, target: Target, noise: float) -> KernelSolver:
         if self.prior == "bls":
-            assert start is not None
-            return found_by_bls(problem, None, start.noise, self._settings(), book)
-        return solve_kernel(problem, "sequential", self._settings(), book.own, start)
+            return LaplaceSolver(None, noise, self._settings())
+        return ARDSolver("sequential", self._settings())
+
+    def _store(self, fitted: Fitted, *, single: bool) -> None:
+        super()._store(fitted, single=single)
+        store_feature_weights(self)

@@ -236,7 +236,7 @@ class SparseLogisticRegression(LinearClassifier):
             trace=trace,
             settings=Settings(self.tol, self.max_iter, progress(self.verbose)),
         )
-        return JointFit(fit.bare(), rows.mean, rows.scale, n_features, price, trace)
+        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, price, trace)
 
     def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
         rows, flat = self._rows(X, weight)

@@ -1,75 +1,92 @@
 """PFCVMClassifier: classification that chooses samples and features together."""
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.drvm import feature_relevance
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.pfcvm import label_block
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
+from sparsebayes.engine.theta_model import label_model
+from sparsebayes.estimators._base import threads_for
+from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._feature_weights import (
-    WEIGHT_CONSTRAINTS,
+    WEIGHTED_KERNEL_CONSTRAINTS,
+    FeatureWeights,
     FeatureWeightsMixin,
-    Inputs,
-    Weighing,
-    weighed_inputs,
-    weigher_of,
+    StandardInputs,
+    store_feature_weights,
 )
 from sparsebayes.estimators._kernel import KernelFit
-from sparsebayes.estimators.pcvm import LEAST_ALPHA, Labelled, PCVMClassifier, first_rows
+from sparsebayes.estimators._kernel_classifier import (
+    MIN_ALPHA,
+    KernelClassifierMixin,
+    LabelledColumns,
+    StandardColumns,
+    VectorMachine,
+    first_rows,
+)
+from sparsebayes.estimators._kernel_design import KernelDesign, centred_design
+from sparsebayes.estimators.pcvm import MACHINE_CONSTRAINTS
 
 FEW_ROWS_ALPHA = 0.25
-"""Smallest prior precision where there are as many features as rows: classes are then separable, and a single vector
-with a large weight would do."""
+"""Smallest prior precision where there are at least as many features as rows. Classes are then separable, and a single
+vector with a large weight would reproduce them. A prior standard deviation of 2 lets one vector of unit size move a
+probability from 0.5 to 0.88."""
 
 
-class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
-    """Classification vector machine that finds out which samples and which features matter, both by evidence (PFCVM).
+class Candidates(NamedTuple):
+    """Candidate centres without a kernel, and which of the given rows count."""
+
+    design: KernelDesign
+    counts: BoolArray
+
+
+class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassifier):
+    """Classification vector machine that selects samples and features, both by evidence (PFCVM).
 
     `PCVMClassifier` with a weight θ_k ≥ 0 for every feature inside the kernel, for instance
-    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The weights are found by the evidence of a regression of the labels on the
-    kernel columns, the vectors then by that of the machine; most of both become exactly 0. Inputs need no scaling: they
-    are standardised inside, and weights are told in the units they came in. docs/feature_weights.md tells more.
+    k(x, z) = exp(-Σ_k θ_k (x_k - z_k)²). The feature weights maximise the evidence of a regression of the labels on the
+    kernel columns; then the vectors are chosen by the evidence of the classifier. Most of both become exactly 0. Inputs
+    need no scaling: they are standardised internally, and θ is reported in the units of the data. See
+    docs/feature_weights.md.
 
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "poly"}, default="rbf"
         exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
     degree, coef0 : float, default=3, 1.0
-        Of the polynomial kernel.
+        Degree and constant of the polynomial kernel.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring given the others, or alone where features outnumber rows. "auto" is
-        the price at which 0.05 useless features are expected to be kept; 0 keeps all that raise the evidence at all.
+        the price at which 0.05 useless features are expected to be kept; 0 keeps every feature that increases it.
     init : "auto", float or array-like of shape (n_features,), default="auto"
-        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares where all
-        starts end with weights that each feature earns alone.
+        Feature weights of the first start. "auto" starts with equal weights in standard units, and compares the results
+        of all starts with weights that each feature earns alone.
     n_restarts : int, default=5
-        Number of starts: beyond the first they are equal weights of other sizes, then random ones.
-        `restart_scores_` tells how good each was.
+        Number of starts: beyond the first they are equal weights of other sizes, then random weights.
+        `restart_scores_` compares the maxima found.
     truncation, steepness, proba, class_weight, candidates, fit_intercept
         As in `PCVMClassifier`.
     max_iter : int, default=10000
         Largest number of steps of a search for vectors.
     tol : float, default=1e-3
-        The fit has converged when no single change of a vector promises more nats than this, nor a further turn.
+        The fit has converged when neither a single change of a vector nor a further turn gains more than this many
+        nats.
     random_state : int, RandomState instance or None, default=None
-        For drawn candidates, and for starts beyond the fixed ones.
+        Seed for drawing candidates, and for random starts.
     n_jobs : int, default=None
         Parallel one-vs-rest fits, with more than two classes.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
     feature_weights_ : ndarray of shape (n_features,) or (n_classes, n_features)
-        θ, in units of the features as they came; 0 for those that do not matter. With more than two classes each
-        against the rest has its own. `get_support` is the mask of features that matter to any.
+        θ in the units of the data; 0 for features that do not matter. With more than two classes each
+        one-vs-rest fit has its own. `get_support` is the mask of features that matter to any class.
     feature_relevance_ : ndarray of the same shape
-        How well the data determines each weight, between 0 (not at all, or dropped) and 1.
+        How well the data determine each weight, between 0 (not at all, or dropped) and 1.
     restart_scores_ : ndarray of shape (n_restarts,) or (n_classes, n_restarts)
-        Log evidence (of the labels as numbers) of each start's end, less the price of the features and vectors that it
-        chose; nan where features outnumber rows and each was weighed alone.
+        Log evidence (of the labels as numbers) at the end of each start, less the price of its features and vectors.
+        nan for starts that were not made, because features outnumber rows and got their weights one by one.
     classes_, relevance_vectors_, relevance_indices_, dual_coef_, intercept_, precision_, relevance_, covariance_
         As in `PCVMClassifier`.
     log_evidence_, optimality_gap_, evidence_path_, converged_, n_iter_, n_jittered_, n_features_in_, feature_names_in_
@@ -86,14 +103,10 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
     array([1, 4])
     """
 
-    gamma = "scale"
-    """Of the dictionary that the estimator sets out with; not a parameter."""
-
-    _parameter_constraints: dict[str, list[Any]] = {
-        name: options
-        for name, options in {**WEIGHT_CONSTRAINTS, **PCVMClassifier._parameter_constraints}.items()
-        if name != "gamma"
-    } | {"kernel": WEIGHT_CONSTRAINTS["kernel"]}
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        **WEIGHTED_KERNEL_CONSTRAINTS,
+        **MACHINE_CONSTRAINTS,
+    }
 
     def __init__(
         self,
@@ -134,22 +147,23 @@ class PFCVMClassifier(FeatureWeightsMixin, PCVMClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fit_binary(self, labelled: Labelled, t: FloatArray, weight: FloatArray) -> KernelFit:
-        book, settings = labelled.book, self._settings()
-        assert book.centres is not None
-        centre, row = first_rows(book.X, t, book.centres)
-        inputs = Inputs.of(book.X, t, weight, book.centres[centre], t[row])
-        labels = label_block(inputs.y, inputs.weight, self.fit_intercept, settings)
-        trace, weigher = Trace(), weigher_of(self, inputs, labels, settings)
-        best, scores = weighed_inputs(self, inputs, labels, weigher, trace)
-        weighing = Weighing.of(self, inputs, best, partial(feature_relevance, labels, weigher), scores, trace)
-        book = book.at(weighing.kernel)
-        rows = book.rows.standardised(weight, centre=self.fit_intercept).unweighted()
-        columns = Labelled(replace(book, rows=rows), labelled.counts).columns(t)
-        least_alpha = LEAST_ALPHA if inputs.n_varied < labels.template.n else FEW_ROWS_ALPHA
-        return weighing.annotated(self._fit_columns(columns, t, weight, least_alpha))
+    def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
+        design = centred_design(X, weight, counts, self.candidates, self.random_state)
+        with threads_for(len(X) * design.n_columns):
+            self._store(self._fit_all(Candidates(design, counts), codes, weight))
 
-    def _store(self, fits: list[KernelFit]) -> None:
+    def _fit_binary(self, candidates: Candidates, t: FloatArray, weight: FloatArray) -> KernelFit:
+        design, settings = candidates.design, self._settings()
+        assert design.centres is not None
+        centre, row = first_rows(design.X, t, design.centres)
+        inputs = StandardInputs.of(design.X, t, weight, design.centres[centre], t[row])
+        labels = label_model(inputs.y, inputs.weight, self.fit_intercept, settings)
+        found = FeatureWeights.of(self).find(inputs, labels, settings)
+        columns = StandardColumns.of(design.at(found.kernel), weight, centre=self.fit_intercept)
+        min_alpha = MIN_ALPHA if inputs.n_varying < labels.template.n else FEW_ROWS_ALPHA
+        machine = VectorMachine.of(self, min_alpha)
+        return found.annotate(machine.fit(LabelledColumns(columns, candidates.counts), t, weight))
+
+    def _store(self, fits: Sequence[KernelFit]) -> None:
         super()._store(fits)
-        del self.gamma_  # the weights take its place
-        self._store_weights(fits, single=len(fits) == 1)
+        store_feature_weights(self)

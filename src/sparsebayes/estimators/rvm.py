@@ -1,59 +1,60 @@
 """Relevance vector machine for regression."""
 
-from numbers import Integral, Real
 from typing import Any
 
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from sparsebayes.engine.least_squares import LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, solve_kernel
-from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, Dictionary
-from sparsebayes.estimators._kernel_regressor import KernelRegressor, Target
+from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.engine.kernel_regression import ARDSolver
+from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_design import KernelParameters, kernel_design
+from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin
+from sparsebayes.estimators._regressor import GaussianRegressor
 
 
-class RVMRegressor(KernelRegressor):
+class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
     """Relevance vector machine: regression with a few kernel functions, centred on training rows.
 
     Every kernel function has a weight with a zero-mean Gaussian prior and its own precision. The precisions and the
-    noise are those of largest evidence; most precisions run to infinity, and the rows whose weights stay are the
-    *relevance vectors*.
+    noise variance maximise the evidence. Most precisions become infinite and their weights zero; the rows whose weights
+    remain are the *relevance vectors*.
 
     Parameters
     ----------
     kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"} or callable, default="rbf"
         The kernel, by name or as a function of two sets of rows that returns the matrix of their kernel values. It need
-        not be positive definite. With "precomputed", X is the design itself: one column per candidate, square or not,
-        and for predictions the same columns for the new rows.
+        not be positive definite. With "precomputed", X is the kernel matrix: one column per candidate, square or not.
+        Predictions need the same columns for the new rows.
     gamma : "scale", "evidence" or float, default="scale"
         γ of the kernels "rbf", exp(-γ‖x - z‖²), "laplacian", "poly" and "sigmoid". "scale" is
-        1 / (n_features × X.var()); "evidence", for "rbf" and "laplacian", finds the γ of largest evidence, at the cost
-        of some twenty fits.
+        1 / (n_features × X.var()). "evidence" maximises the evidence for "rbf" and "laplacian" and costs about twenty
+        fits.
     degree : float, default=3
         Degree of "poly", (γ xᵀz + coef0)^degree.
     coef0 : float, default=1.0
         Constant of "poly" and "sigmoid".
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
-        "sequential" adds, re-estimates or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay)
-        and "em" begin with all of them and re-estimate all precisions at once (Tipping 2001). Those take n³ operations
-        an iteration, and often end with more vectors and a smaller error.
+        "sequential" adds, re-estimates or deletes one vector at a time (Tipping & Faul 2003). "fixed-point" (MacKay)
+        and "em" start with all vectors and re-estimate all precisions at once (Tipping 2001); they need n³ operations
+        per iteration, and often end with more vectors and a smaller error.
     candidates : None, int or array-like of shape (n_candidates, n_features), default=None
-        The centres to choose from: all training rows, so many of them drawn at random, or these points.
+        The centres to choose from: all training rows, a number of them drawn at random, or the given points.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     intercept_prior : {"flat", "ard"}, default="flat"
-        A flat prior, integrated out exactly; or one more weight with its own precision, as in SparseBayes.
+        "flat": a flat prior, integrated out exactly. "ard": one more weight with its own precision, as in SparseBayes.
     far_variance : {"none", "augment"}, default="none"
-        The variance of a relevance vector machine shrinks to the noise away from its vectors. "augment" gives each new
-        point a basis function of its own, which brings the variance back where there are no data. The training rows are
-        then kept for predictions.
+        Far from its vectors, the predictive variance of a relevance vector machine shrinks to the noise. "augment" adds
+        a basis function at each new point, so that the variance grows where there are no data. The fitted model then
+        contains the training rows.
     max_iter : int, default=10000
-        Largest number of steps of a stage (iterations of a batch solver, actions of the search).
+        Largest number of steps of each stage: iterations of a batch solver, or actions of the search.
     tol : float, default=1e-3
         The fit has converged when no single change of a precision or of the noise gains more than this many nats.
     random_state : int, RandomState or None, default=None
-        Which rows an integer `candidates` draws.
+        Seed for drawing candidates, if `candidates` is an integer.
     verbose : int, default=0
-        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+        1: show progress in a live line in terminals and notebooks. 2: print a line on standard error for each step.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class RVMRegressor(KernelRegressor):
         The kept centres; None for a precomputed kernel. For 2-D y, this and all arrays below are lists with one array
         per output.
     relevance_indices_ : ndarray of int
-        Rows of X (or of `candidates`; for a precomputed kernel the columns) that the vectors are.
+        Indices of the vectors among the rows of X, the rows of `candidates` or the columns of a precomputed kernel.
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : float or ndarray of shape (n_outputs,)
@@ -73,27 +74,26 @@ class RVMRegressor(KernelRegressor):
     relevance_ : ndarray of shape (n_vectors,)
         γ in [0, 1]: how well the data determine each kept weight.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the noise, by evidence.
+        Noise variance of largest evidence.
     excess_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of new observations that neither noise nor posterior account for, found by holding rows out one by one.
-        Zero where the model says the truth about itself; predictions include it.
+        Variance of new observations beyond noise and posterior, estimated by leave-one-out errors. Predictions include
+        it. Zero if the leave-one-out errors are as small as the model expects.
     gamma_ : float or None
-        γ that was used; None for kernels without it.
+        The γ used; None for kernels without γ.
     log_evidence_ : float or ndarray of shape (n_outputs,)
-        Log probability (density) of y with the weights integrated out; a flat intercept is integrated against density
-        one.
+        Log density of y with the weights integrated out. A flat intercept has the prior density one.
     evidence_path_ : ndarray
         The log evidence before each step.
     optimality_gap_ : float or ndarray of shape (n_outputs,)
-        The certificate: nats that the best single change of the model would still bring.
+        Certificate: gain in nats of the best single change of the model.
     converged_ : bool
         Whether the search reached `tol` (for all outputs).
     n_iter_ : int
         Number of steps (the largest over outputs).
     n_jittered_ : int
-        Number of steps in which a matrix needed jitter to be factorised.
+        Number of steps that needed jitter in a Cholesky factorisation.
     n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
@@ -110,13 +110,9 @@ class RVMRegressor(KernelRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KERNEL_CONSTRAINTS,
+        **REGRESSOR_CONSTRAINTS,
         "solver": [StrOptions({"sequential", "fixed-point", "em"})],
-        "fit_intercept": ["boolean"],
         "intercept_prior": [StrOptions({"flat", "ard"})],
-        "far_variance": [StrOptions({"none", "augment"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -150,13 +146,15 @@ class RVMRegressor(KernelRegressor):
         self.random_state = random_state
         self.verbose = verbose
 
-    @property
-    def _intercept_is_flat(self) -> bool:
-        return self.intercept_prior == "flat"
-
-    @property
-    def _follows_starts(self) -> bool:
-        return self.solver == "sequential"
-
-    def _found(self, problem: LeastSquares, target: Target, book: Dictionary, start: Solution | None) -> KernelResult:
-        return solve_kernel(problem, self.solver, self._settings(), book.own, start)
+    def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        flat = self.fit_intercept and self.intercept_prior == "flat"
+        sequential = self.solver == "sequential"
+        ones = self.fit_intercept and not flat
+        design = kernel_design(self, X, weight, counts, ones=ones, low_rank=sequential)
+        regression = KernelRegression.of(self, design, y, weight, flat=flat)
+        with regression.threads():
+            width = regression.choose_width(KernelParameters.of(self))
+            starts = regression.starts(width) if sequential else None  # a batch solver begins with all columns
+            solver = ARDSolver(self.solver, regression.settings)
+            fits = regression.fit_outputs(width.design, lambda target: solver, starts)
+        return Fitted(fits, width.gamma)

@@ -140,7 +140,7 @@ class PartialKernel(Kind):
         names.add("functools.partial")
         content = entry["content"]
         check(FUNCTION, content["func"], archive, names)
-        kernel = next(each for each in KERNELS.values() if each.__name__ == content["func"]["__class__"])
+        kernel = next(each.value for each in KERNELS.values() if each.value.__name__ == content["func"]["__class__"])
         parameters = inspect.signature(kernel).parameters.values()
         given = frozenset(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
         check(Row(()), content["args"], archive, names)
@@ -160,5 +160,5 @@ def _parameters(cls: type) -> list[str]:
     return [] if call is None else list(inspect.signature(call).parameters)
 
 
-FUNCTION: Named = functions(*KERNELS.values())
+FUNCTION: Named = functions(*(kernel.value for kernel in KERNELS.values()))
 KERNEL: Kind = any_of(FUNCTION, PartialKernel(), Object(_kernel_states))

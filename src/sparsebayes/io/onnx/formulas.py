@@ -15,7 +15,7 @@ from sparsebayes.core.multinomial import NODES, PIVOT, even_normal
 from sparsebayes.core.predictive import STEP
 from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.core.weighted import FeatureKernel
+from sparsebayes.core.weighted_kernels import FeatureKernel
 from sparsebayes.io.onnx.graph import Graph, Tensor, apply, stack, where
 
 # --- kernels ---
@@ -88,7 +88,7 @@ class KernelGraph:
             # θ inside the sum is √θ on both sides of a square or a product, and θ on both sides of |x - z|.
             scale = inner.theta if inner.name == "laplacian" else np.sqrt(inner.theta)
             more = {"degree": inner.degree, "coef0": inner.coef0} if inner.name == "poly" else {}
-            return cls(kernels.KERNELS[inner.name], {"gamma": 1.0, **more}, inner.columns, inner.centre, scale)
+            return cls(kernels.KERNELS[inner.name].value, {"gamma": 1.0, **more}, inner.columns, inner.centre, scale)
         raise ValueError(
             f"kernel={inner!r} has no ONNX graph: give the kernel by its name, or use kernel='precomputed'"
         )

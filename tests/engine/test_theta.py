@@ -8,25 +8,23 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import brentq
 from scipy.stats import chi2, linregress
-from sparsebayes.engine.climb import Slopes
-from sparsebayes.engine.feature_weights import (
-    FALSE,
-    LEAST,
-    STARTS,
-    Weighed,
-    Weigher,
-    feature_price,
-    first_weights,
-    random_weights,
-    relevance,
-    weigh,
-    weights_alone,
-)
 
-from sparsebayes.core.evidence import worth_at
+from sparsebayes.core.prices import false_discovery_price, worth_at
 from sparsebayes.core.scales import ard_candidate
+from sparsebayes.engine.evidence_gradient import Slopes
 from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.width import Fit, choice_price
+from sparsebayes.engine.theta import (
+    STARTS,
+    VECTOR_PRICE,
+    ThetaFit,
+    ThetaSearch,
+    random_starts,
+    relevance,
+    run_starts,
+    sized_starts,
+    univariate_share,
+)
+from sparsebayes.engine.width import VectorFit, choice_price
 
 
 def wave(rng, n=50, n_useless=3):
@@ -36,14 +34,15 @@ def wave(rng, n=50, n_useless=3):
 
 
 @pytest.fixture
-def weigher(make_weigher, rng):
-    return make_weigher(*wave(rng), price=2.0, tol=1e-2)
+def search(make_theta_search, rng):
+    return make_theta_search(*wave(rng), price=2.0, tol=1e-2)
 
 
 @pytest.fixture
-def settled(weigher):
-    start = weigher.searched(np.full(5, 0.14))
-    return weigher.settled(start, weigher.varied, Trace())
+def settled(search):
+    """The best of three starts; a single one may end at a poor maximum."""
+    ends = run_starts(search, sized_starts(np.full(5, 0.2))[:3], Trace(), search)
+    return max(ends, key=search.score)
 
 
 class Value(NamedTuple):
@@ -52,7 +51,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class MadeUp:
-    """A kernel and a block at once: the evidence is any function of the set of features with a weight.
+    """A kernel and a model at once: the evidence is any function of the set of features with a weight.
 
     The rows of X hold the numbers of the features, by which the kernel knows which of them it was given.
     """
@@ -71,21 +70,21 @@ class MadeUp:
 
     def search(self, K, near):
         self.searches.append(near)
-        return Fit(float(K[0, 0]), np.array([0]), np.zeros(1), None)
+        return VectorFit(float(K[0, 0]), np.array([0]), np.zeros(1))
 
     def evidence(self, K, scales):
         return Slopes(float(K[0, 0]), np.zeros_like(K), np.zeros(1))
 
-    def weigher(self, n_features, price):
+    def theta_search(self, n_features, price):
         X = np.arange(n_features, dtype=float)[None]
-        return Weigher(self, X, X, self, price, 1e15, 1e-3)
+        return ThetaSearch(self, X, X, self, price, 1e15, 1e-3)
 
 
 def pruned(worth, n_features, price):
     """What is left of the features."""
-    weigher = MadeUp(worth).weigher(n_features, price)
+    search = MadeUp(worth).theta_search(n_features, price)
     needed = np.zeros(n_features, dtype=bool)
-    return weigher.pruned(weigher.searched(np.ones(n_features)), needed).kept, needed
+    return search.prune(search.search_vectors(np.ones(n_features)), needed).kept, needed
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -119,123 +118,138 @@ def test_without_a_price_nothing_is_dropped():
     assert pruned(lambda kept: -len(kept), 6, price=0.0)[0].all()
 
 
-def test_what_leaves_is_given_a_chance_to_come_back(weigher, settled):
-    """A start without a feature that matters ends with it."""
+def test_what_leaves_is_given_a_chance_to_come_back(search, settled):
+    """A feature whose weight is zero gets one again, if the vectors need it and the noise does not hide that."""
     theta = settled.theta.copy()
     theta[1] = 0
-    end = weigher.ascended(weigher.searched(theta), Trace())
-    assert end.kept[1]
+    start = ThetaFit(theta, replace(settled.fit, scales=np.append(settled.fit.scales[:-1], 0.0)))
+    assert search.maximise_theta(start, search.varying).kept[1]
+    assert not search.maximise_theta(start, theta > 0).kept[1]
 
 
-def test_without_a_price_all_features_go_on_being_weighed(weigher, settled):
-    assert_array_equal(weigher.open_to(settled), settled.kept)
-    assert_array_equal(replace(weigher, price=0.0).open_to(settled), weigher.varied)
+def test_every_refinement_of_a_run_begins_with_all_features(search):
+    begun = []
+
+    class Recording(ThetaSearch):
+        def refine(self, start, free, trace):
+            begun.append(free.copy())
+            return super().refine(start, free, trace)
+
+    recording = Recording(**vars(search))
+    end = recording.run(recording.search_vectors(np.full(5, 0.14)), Trace())
+    assert len(begun) > 1
+    assert not end.kept.all()
+    assert all(free.all() for free in begun)
+
+
+def test_without_a_price_all_features_go_on_being_weighed(search, settled):
+    assert_array_equal(search.free_features(settled), settled.kept)
+    assert_array_equal(replace(search, price=0.0).free_features(settled), search.varying)
 
 
 def test_every_start_is_followed_from_where_the_one_before_began():
     made = MadeUp(lambda kept: float(len(kept)))
-    weigher, seen = made.weigher(3, 0.0), []
+    search, seen = made.theta_search(3, 0.0), []
 
-    class Beginning:
-        def begun(self, theta, near):
+    class First:
+        def initialise(self, theta, near):
             seen.append((theta, near))
-            return weigher.searched(theta)
+            return search.search_vectors(theta)
 
     starts = [np.array([1.0, 2.0, 0.0]), np.array([0.5, 0.0, 1.0])]
-    ends = weigh(weigher, starts, Trace(), Beginning())
+    ends = run_starts(search, starts, Trace(), First())
     assert len(ends) == 2
     assert_array_equal(seen[0][0], [0, 2.0, 0])  # the first feature is constant here: it has nothing to weigh
     assert seen[0][1] is None
-    assert isinstance(seen[1][1], Fit)
+    assert isinstance(seen[1][1], VectorFit)
 
 
-def test_the_objective_is_the_priced_evidence(weigher, evidence):
-    at = weigher.searched(np.full(5, 0.14))
-    problem = weigher.block.problem_on(weigher.columns(at.theta, weigher.Z))
-    alpha = np.full(len(weigher.X), np.inf)
-    alpha[at.fit.active] = np.exp(at.fit.scales[:-1]) / problem.rows.scale[at.fit.active] ** 2
-    expected = evidence(problem, alpha, np.exp(at.fit.scales[-1])) - LEAST * len(at.fit.active)
+def test_the_objective_is_the_priced_evidence(search, evidence):
+    at = search.search_vectors(np.full(5, 0.14))
+    problem = search.model.problem_on(search.columns(at.theta, search.Z))
+    alpha = np.full(len(search.X), np.inf)
+    alpha[at.fit.active] = np.exp(at.fit.scales[:-1]) / problem.design.scale[at.fit.active] ** 2
+    expected = evidence(problem, alpha, np.exp(at.fit.scales[-1])) - VECTOR_PRICE * len(at.fit.active)
     assert at.fit.objective == pytest.approx(expected, abs=1e-6)
-    columns = weigher.columns(at.theta, weigher.Z[at.fit.active])
-    assert weigher.block.evidence(columns, at.fit.scales).value == pytest.approx(at.fit.objective, abs=1e-6)
+    columns = search.columns(at.theta, search.Z[at.fit.active])
+    assert search.model.evidence(columns, at.fit.scales).value == pytest.approx(at.fit.objective, abs=1e-6)
 
 
-def test_a_climb_gains_and_leaves_alone_what_is_not_free(weigher):
-    at = weigher.searched(np.full(5, 0.14))
+def test_a_climb_gains_and_leaves_alone_what_is_not_free(search):
+    at = search.search_vectors(np.full(5, 0.14))
     free = np.array([True, True, False, True, False])
-    whole, part = weigher.climbed(at, weigher.varied), weigher.climbed(at, free)
+    whole, part = search.maximise_theta(at, search.varying), search.maximise_theta(at, free)
     assert whole.fit.objective > at.fit.objective
     assert (part.theta[~free] == 0).all()
     assert_array_equal(part.fit.active, at.fit.active)
-    columns = weigher.columns(whole.theta, weigher.Z[at.fit.active])
-    assert weigher.block.evidence(columns, whole.fit.scales).value == pytest.approx(whole.fit.objective, abs=1e-8)
+    columns = search.columns(whole.theta, search.Z[at.fit.active])
+    assert search.model.evidence(columns, whole.fit.scales).value == pytest.approx(whole.fit.objective, abs=1e-8)
 
 
 @pytest.mark.parametrize("price", [0.0, 2.0])
-def test_turns_never_lose(weigher, price):
-    weigher, trace = replace(weigher, price=price), Trace()
-    start = weigher.searched(np.full(5, 0.14))
-    end = weigher.settled(start, weigher.varied, trace)
-    assert weigher.standing(end) > weigher.standing(start)
+def test_turns_never_lose(search, price):
+    search, trace = replace(search, price=price), Trace()
+    start = search.search_vectors(np.full(5, 0.14))
+    end = search.refine(start, search.varying, trace)
+    assert search.criterion(end) > search.criterion(start)
     assert trace.objective[0] == start.fit.objective
-    assert trace.infos[-1].change <= weigher.tol
+    assert trace.infos[-1].change <= search.tol
     if price == 0:
         assert (np.diff(trace.objective) >= 0).all()
         assert end.fit.objective >= max(trace.objective)
 
 
-def test_the_truth_is_kept_and_only_what_pays(weigher, settled):
+def test_the_truth_is_kept_and_only_what_pays(search, settled):
     assert_array_equal(np.flatnonzero(settled.kept), [0, 1])
     for k in (0, 1):  # not even a new search makes up for the loss
-        X = weigher.X * (np.arange(5) != k)
-        other = replace(weigher, X=X, Z=X)
-        without = other.ascended(other.searched(settled.theta * other.varied), Trace())
-        assert other.score(without) < weigher.score(settled)
+        X = search.X * (np.arange(5) != k)
+        other = replace(search, X=X, Z=X)
+        without = other.run(other.search_vectors(settled.theta * other.varying), Trace())
+        assert other.score(without) < search.score(settled)
 
 
-def test_the_end_is_a_maximum_of_all_features_and_scales(make_weigher, rng):
+def test_the_end_is_a_maximum_of_all_features_and_scales(make_theta_search, rng):
     """Without a price: no slope in what is kept, and none inward in what is not."""
-    weigher = make_weigher(*wave(rng), tol=1e-4)
-    end = weigher.ascended(weigher.searched(np.full(5, 0.14)), Trace())
-    Z = weigher.Z[end.fit.active]
-    shape = weigher.kernel(weigher.X, Z, end.theta)
-    slopes = weigher.block.evidence(shape.value, end.fit.scales)
-    slope = weigher.kernel.gradient(weigher.X, Z, shape, slopes.design)
+    search = make_theta_search(*wave(rng), tol=1e-4)
+    end = search.run(search.search_vectors(np.full(5, 0.14)), Trace())
+    Z = search.Z[end.fit.active]
+    shape = search.kernel(search.X, Z, end.theta)
+    slopes = search.model.evidence(shape.value, end.fit.scales)
+    slope = search.kernel.gradient(search.X, Z, shape, slopes.design)
     assert np.abs(slope * end.theta)[end.kept].max() < 0.01  # nats per e-fold
     assert (slope[~end.kept] < 0.01 / end.theta.max()).all()
     assert np.abs(slopes.scales).max() < 0.05
 
 
-def test_total_price(weigher):
-    n = weigher.n
+def test_total_price(search):
+    n = search.n
     assert n == 49
-    assert weigher.total_price(0, 10) == 0
-    assert weigher.total_price(3, 6) == pytest.approx(2.0 * 3 * n / (n - 9))
-    assert np.isfinite(weigher.total_price(40, 30))
-    assert replace(weigher, n=1e15).total_price(3, 6) == pytest.approx(6.0)
+    assert search.total_price(0, 10) == 0
+    assert search.total_price(3, 6) == pytest.approx(2.0 * 3 * n / (n - 9))
+    assert np.isfinite(search.total_price(40, 30))
+    assert replace(search, n=1e15).total_price(3, 6) == pytest.approx(6.0)
 
 
-def test_score_charges_for_features_and_vectors(weigher, settled):
+def test_score_charges_for_features_and_vectors(search, settled):
     kept = settled.kept
-    each = choice_price(weigher.X, lambda X, Z: weigher.kernel(X[:, kept], Z[:, kept], settled.theta[kept]).value)
+    each = choice_price(search.X, lambda X, Z: search.kernel(X[:, kept], Z[:, kept], settled.theta[kept]).value)
     assert each > 0
     n_features, n_vectors = kept.sum(), len(settled.fit.active)
-    expected = settled.fit.objective - weigher.total_price(n_features, n_vectors) - each * n_vectors
-    assert weigher.score(settled) == pytest.approx(expected)
-    nothing = Weighed(np.zeros(5), Fit(-70.0, np.empty(0, dtype=np.intp), np.zeros(1), None))
-    assert weigher.score(nothing) == -70.0
+    expected = settled.fit.objective - search.total_price(n_features, n_vectors) - each * n_vectors
+    assert search.score(settled) == pytest.approx(expected)
+    nothing = ThetaFit(np.zeros(5), VectorFit(-70.0, np.empty(0, dtype=np.intp), np.zeros(1)))
+    assert search.score(nothing) == -70.0
 
 
 @pytest.mark.parametrize("n_features", [2, 10, 300])
 def test_the_price_lets_one_useless_feature_in_of_twenty_sets(n_features):
     """z² of each is χ² with one degree of freedom, and half of the z are of the wrong sign."""
-    r = brentq(lambda r: n_features * 0.5 * chi2(1).sf(r) - FALSE, 1, 100)
-    assert FALSE == 0.05
-    assert feature_price(n_features) == pytest.approx(0.5 * (r - 1 - np.log(r)))
+    r = brentq(lambda r: n_features * 0.5 * chi2(1).sf(r) - 0.05, 1, 100)
+    assert false_discovery_price(n_features) == pytest.approx(0.5 * (r - 1 - np.log(r)))
 
 
 def test_a_single_feature_has_no_price():
-    assert feature_price(1) == 0
+    assert false_discovery_price(1) == 0
 
 
 def test_relevance_is_that_of_each_weight_given_all_others(rng):
@@ -259,7 +273,7 @@ def test_relevance_is_that_of_each_weight_given_all_others(rng):
 
 def test_first_weights_give_typical_exponents(rng):
     """Standard inputs are a squared distance of two apart, so that the mean exponent is that of the table."""
-    starts = first_weights(rng.dirichlet(np.ones(6)))
+    starts = sized_starts(rng.dirichlet(np.ones(6)))
     X = rng.standard_normal((400, 6))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     distance = ((X[:, None] - X) ** 2).mean(axis=(0, 1))
@@ -267,21 +281,21 @@ def test_first_weights_give_typical_exponents(rng):
 
 
 def test_random_weights_are_of_the_same_sizes_and_repeat():
-    starts = random_weights(6, 50, np.random.RandomState(0))
+    starts = random_starts(6, 50, np.random.RandomState(0))
     sizes = 2 * np.sum(starts, axis=1)
     assert (np.array(starts) > 0).all()
     assert min(STARTS) <= sizes.min() < 2 * min(STARTS)
     assert max(STARTS) / 2 < sizes.max() <= max(STARTS)
-    assert_array_equal(starts, random_weights(6, 50, np.random.RandomState(0)))
-    assert random_weights(6, 0, np.random.RandomState(0)) == []
+    assert_array_equal(starts, random_starts(6, 50, np.random.RandomState(0)))
+    assert random_starts(6, 0, np.random.RandomState(0)) == []
 
 
-def test_a_constant_feature_never_has_a_weight(make_weigher, rng):
+def test_a_constant_feature_never_has_a_weight(make_theta_search, rng):
     X, y = wave(rng, n=30)
     X[:, 3] = 7.0
-    weigher = make_weigher(X, y)
-    assert_array_equal(weigher.varied, [True, True, True, False, True])
-    (end,) = weigh(weigher, [np.full(5, 0.14)], Trace(), weigher)
+    search = make_theta_search(X, y)
+    assert_array_equal(search.varying, [True, True, True, False, True])
+    (end,) = run_starts(search, [np.full(5, 0.14)], Trace(), search)
     assert end.theta[3] == 0
     assert end.kept[0]
 
@@ -295,7 +309,7 @@ def test_weights_alone_go_with_the_t_values(rng):
     pays = np.array([worth_at(f) > price for f in F])
     assert 0 < pays.sum() < 5
     expected = np.where(pays, np.sqrt(F - 1, where=pays, out=np.zeros(5)), 0)
-    assert_allclose(weights_alone(X, t, weight, 59.0, price), expected / expected.sum(), rtol=1e-9)
+    assert_allclose(univariate_share(X, t, weight, 59.0, price), expected / expected.sum(), rtol=1e-9)
 
 
 def test_weights_alone_count_rows_by_their_weight(rng):
@@ -305,14 +319,14 @@ def test_weights_alone_count_rows_by_their_weight(rng):
     X = (X - mean) / np.sqrt(np.average((X - mean) ** 2, axis=0, weights=times))
     t = (t - spread) / np.sqrt(np.average((t - spread) ** 2, weights=times))
     n = float(times.sum() - 1)
-    repeated = weights_alone(np.repeat(X, times, axis=0), np.repeat(t, times), np.ones(times.sum()), n, 0.1)
+    repeated = univariate_share(np.repeat(X, times, axis=0), np.repeat(t, times), np.ones(times.sum()), n, 0.1)
     assert repeated.any()
-    assert_allclose(weights_alone(X, t, times.astype(float), n, 0.1), repeated, rtol=1e-9)
+    assert_allclose(univariate_share(X, t, times.astype(float), n, 0.1), repeated, rtol=1e-9)
 
 
 def test_a_feature_that_says_it_all_and_features_that_say_nothing(rng):
     t = np.repeat([-1.0, 1.0], 20)
     nothing = np.tile([-1.0, 1.0], 20)
-    found = weights_alone(np.column_stack([nothing, t]), t, np.ones(40), 39.0, 1.0)
+    found = univariate_share(np.column_stack([nothing, t]), t, np.ones(40), 39.0, 1.0)
     assert_array_equal(found, [0, 1])
-    assert_array_equal(weights_alone(nothing[:, None], t, np.ones(40), 39.0, 1.0), [0])
+    assert_array_equal(univariate_share(nothing[:, None], t, np.ones(40), 39.0, 1.0), [0])

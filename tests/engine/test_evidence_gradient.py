@@ -1,18 +1,26 @@
-"""The climb: its end, its limits and its units, on evidences whose maximum is known; and the slope in feature weights.
+"""Maximisation of evidences whose maximum is known: end, limits and units; and the slope in feature weights.
 
-That evidences and their slopes are right is seen in test_width.py.
+The evidences and their slopes are tested in test_width.py.
 """
 
 import numpy as np
 import pytest
 from numpy.linalg import LinAlgError
 from numpy.testing import assert_allclose
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.climb import FARTHEST, Slopes, _mode, climb, gaussian_evidence, laplace_evidence
 
-from sparsebayes.core.weighted import WEIGHTED, weighted_kernel
+from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.priors import ARD
+from sparsebayes.core.weighted_kernels import WEIGHTED, weighted_kernel
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.problem import NOISE_FLOOR, GaussianProblem
+from sparsebayes.engine.evidence_gradient import (
+    MAX_LOG_CHANGE,
+    Slopes,
+    gaussian_evidence,
+    laplace_evidence,
+    maximise_evidence,
+)
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
+from sparsebayes.engine.problem import Problem
 
 GOAL = np.array([[1.0, -2.0, 0.5]])
 FREE = [(-np.inf, None)] * 3
@@ -35,7 +43,7 @@ def identity(parameters):
 
 
 def test_the_end_is_the_maximum():
-    top = climb(bowl(best=(1.0, -0.3)), identity, np.zeros(3), FREE, np.zeros(2), 1)
+    top = maximise_evidence(bowl(best=(1.0, -0.3)), identity, np.zeros(3), FREE, np.zeros(2), 1)
     assert_allclose(top.parameters, GOAL[0], atol=1e-4)
     assert_allclose(top.scales, [1.0, -0.3], atol=1e-4)
     assert top.value == pytest.approx(0.0, abs=1e-6)
@@ -43,14 +51,14 @@ def test_the_end_is_the_maximum():
 
 def test_parameters_stay_within_their_limits():
     limits = [(0.0, None), (0.0, None), (0.0, 0.2)]
-    top = climb(bowl(), identity, np.array([0.1, 0.1, 0.1]), limits, np.zeros(2), 2)
+    top = maximise_evidence(bowl(), identity, np.array([0.1, 0.1, 0.1]), limits, np.zeros(2), 2)
     assert_allclose(top.parameters, [1.0, 0.0, 0.2], atol=1e-4)
     assert top.parameters[1] == 0
     assert top.parameters[2] <= 0.2
 
 
 def test_a_weight_that_is_zero_comes_back_where_that_pays():
-    top = climb(bowl(), identity, np.zeros(3), [(0.0, None)] * 3, np.zeros(2), 2)
+    top = maximise_evidence(bowl(), identity, np.zeros(3), [(0.0, None)] * 3, np.zeros(2), 2)
     assert_allclose(top.parameters, [1.0, 0.0, 0.5], atol=1e-4)
 
 
@@ -62,8 +70,8 @@ def test_the_unit_of_the_parameters_changes_nothing(unit):
         return parameters[None] / unit, lambda slope: slope[0] / unit
 
     limits = [(0.0, None), (-3 * unit, None), (0.0, 0.2 * unit)]
-    top = climb(bowl(), design, np.full(3, 0.1 * unit), limits, np.zeros(2), 2, unit=unit)
-    base = climb(bowl(), identity, np.full(3, 0.1), [(0.0, None), (-3, None), (0.0, 0.2)], np.zeros(2), 2)
+    top = maximise_evidence(bowl(), design, np.full(3, 0.1 * unit), limits, np.zeros(2), 2, unit=unit)
+    base = maximise_evidence(bowl(), identity, np.full(3, 0.1), [(0.0, None), (-3, None), (0.0, 0.2)], np.zeros(2), 2)
     assert_allclose(top.parameters / unit, base.parameters, rtol=1e-9)
     assert top.value == pytest.approx(base.value, rel=1e-9)
 
@@ -75,17 +83,17 @@ def test_it_ends_early_once_the_evidence_is_enough():
         return (stretch * parameters)[None], lambda slope: stretch * slope[0]
 
     start = np.array([40.0, 30.0, -20.0])
-    whole = climb(bowl(), design, start, FREE, np.ones(2), 2)
-    part = climb(bowl(), design, start, FREE, np.ones(2), 2, enough=-1000.0)
+    whole = maximise_evidence(bowl(), design, start, FREE, np.ones(2), 2)
+    part = maximise_evidence(bowl(), design, start, FREE, np.ones(2), 2, stop_at=-1000.0)
     assert whole.value == pytest.approx(0, abs=1e-3)
     assert -1000 <= part.value < -1
 
 
 def test_scales_go_far_but_not_out_of_range():
-    top = climb(bowl(best=(100.0, -100.0, -100.0)), identity, np.zeros(3), FREE, np.zeros(3), 2)
-    assert_allclose(top.scales[:2], [FARTHEST, -FARTHEST])
+    top = maximise_evidence(bowl(best=(100.0, -100.0, -100.0)), identity, np.zeros(3), FREE, np.zeros(3), 2)
+    assert_allclose(top.scales[:2], [MAX_LOG_CHANGE, -MAX_LOG_CHANGE])
     assert top.scales[2] == pytest.approx(np.log(NOISE_FLOOR))
-    top = climb(bowl(best=(0.0, 0.0, 100.0)), identity, np.zeros(3), FREE, np.zeros(3), 2)
+    top = maximise_evidence(bowl(best=(0.0, 0.0, 100.0)), identity, np.zeros(3), FREE, np.zeros(3), 2)
     assert top.scales[2] == pytest.approx(1.0)  # the noise is no larger than the target, or not by much
 
 
@@ -95,7 +103,7 @@ def test_the_line_search_turns_back_from_where_there_is_no_evidence():
             raise LinAlgError
         return bowl()(K, scales)
 
-    top = climb(at, identity, np.zeros(3), FREE, np.zeros(2), 2)
+    top = maximise_evidence(at, identity, np.zeros(3), FREE, np.zeros(2), 2)
     assert np.isfinite(top.value)
     assert 0 <= top.parameters[0] <= 0.9
     assert top.value > -0.5 * (GOAL**2).sum()
@@ -104,13 +112,17 @@ def test_the_line_search_turns_back_from_where_there_is_no_evidence():
 def regression(rng, weight):
     t = np.sqrt(weight) * rng.standard_normal(25)
     rows = DenseRows.of(rng.standard_normal((25, 1))).standardised(weight, centre=True)
-    problem = GaussianProblem(rows, t, float(weight.sum()), True, 0.0, 0.0, np.zeros(1), 0.0, 0.0)
+    problem = LeastSquares(design=rows, t=t, n_weighted=float(weight.sum()), flat_intercept=True)
     return gaussian_evidence(problem), np.log([0.5, 2.0, 1.0, 0.2])
+
+
+def two_class_problem(design, t, weight, intercept):
+    return Problem(design=design, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=intercept)
 
 
 def two_classes(rng, weight):
     t = (rng.uniform(size=25) < 0.4).astype(float)
-    problem = BernoulliProblem(DenseRows.of(np.empty((25, 0))), t, weight, True, 0.0, 0.0, np.empty(0))
+    problem = two_class_problem(DenseRows.of(np.empty((25, 0))), t, weight, True)
     return laplace_evidence(problem), np.log([0.5, 2.0, 1.0])
 
 
@@ -132,23 +144,3 @@ def test_the_slope_in_feature_weights_is_a_difference(name, make, rng):
     # The mode of two classes is known to some 1e-7 nats (see test_width.py): hence the wide steps.
     expected = [(4 * central(e, 1e-2) - central(e, 2e-2)) / 3 for e in np.eye(4)]
     assert_allclose(found, expected, rtol=1e-6, atol=5e-6)
-
-
-@pytest.mark.parametrize("separable", [False, True])
-@pytest.mark.parametrize("start", [0.0, 50.0])
-@pytest.mark.parametrize("intercept", [True, False])
-def test_the_mode_of_a_climb_is_that_of_the_problem(intercept, separable, start, rng):
-    """Also from a start where all rows are saturated, and with weights so little bound that full steps overshoot."""
-    K, alpha, weight = rng.standard_normal((40, 2)), np.array([1e-3, 1e-2]), rng.uniform(0.5, 2, 40)
-    t = (K[:, 0] > 0 if separable else rng.uniform(size=40) < 0.4).astype(float)
-    rows = DenseRows.of(K)
-    problem = BernoulliProblem(rows, t, weight, intercept, 0.0, 0.0, np.zeros(2))
-    base = problem.base_mode(2)
-    expected = problem.find_mode(rows, alpha, base)
-    Phi, prior = np.column_stack([np.ones((40, int(intercept))), K]), np.append(np.zeros(int(intercept)), alpha)
-    first = np.append(np.full(int(intercept), base.intercept), base.w)
-    value, w = _mode(Phi, prior, t, weight, (first + start, first))
-    # the mode is where the value no longer rises by rounding: weights are known to the root of that
-    assert_allclose(w[int(intercept) :], expected.w, rtol=1e-5, atol=1e-6)
-    assert_allclose(w[: int(intercept)].sum(), expected.intercept, rtol=1e-5, atol=1e-6)
-    assert_allclose(value, problem._penalised(rows, expected, alpha), rtol=1e-10)

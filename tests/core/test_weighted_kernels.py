@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from sparsebayes.core.weighted import WEIGHTED, FeatureKernel, Shape, power, weighted_kernel
+from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, Shape, power, weighted_kernel
 
 THETA = np.array([0.7, 0.0, 0.2, 1.1])
 INSIDE = np.array([0.7, 0.1, 0.2, 1.1])
@@ -126,7 +126,7 @@ def test_feature_kernel_takes_rows_in_the_users_units(name, pairs):
     """Only some columns have a weight; the others may hold anything."""
     X, Z, _ = pairs
     columns, unit, centre = np.array([0, 2]), np.array([1e3, 1e-3]), np.array([5.0, -7e-3])
-    theta = THETA[columns] / unit ** (1 if name == "laplacian" else 2)
+    theta = THETA[columns] / unit ** WEIGHTED[name].power
     kernel = FeatureKernel(name, columns, theta, centre, POLY["degree"], POLY["coef0"])
     users = np.full((9, 4), np.nan), np.full((5, 4), np.nan)
     for table, rows in zip(users, (X, Z), strict=True):

@@ -1,7 +1,7 @@
 """Kernels with a weight θ_k ≥ 0 for every input (mathematics, section 5), and their derivatives by matrix products.
 
-Each is a function of one sum, k(x, z) = f(u) with u = Σ_k θ_k e_k(x_k, z_k). So ∂k/∂θ_k = f'(u) e_k, and all that is
-ever needed are sums of the elements e_k with given weights A over pairs of rows, which no N×M×P tensor takes.
+Each is a function of one sum, k(x, z) = f(u) with u = Σ_k θ_k e_k(x_k, z_k). So ∂k/∂θ_k = f'(u) e_k. Only sums of the
+elements e_k over pairs of rows are needed, with given weights A. No N×M×P tensor is formed.
 `WEIGHTED` is the register that tests and estimators walk.
 """
 
@@ -18,7 +18,7 @@ from sparsebayes.core.types import FloatArray, IntArray
 
 
 class Elements(Protocol):
-    """e_k(x_k, z_k) of all inputs, as far as it has to be known."""
+    """The sums of e_k(x_k, z_k) that a weighted kernel needs."""
 
     def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
         """U: Σ_k θ_k e_k (N×M)."""
@@ -31,7 +31,7 @@ class Elements(Protocol):
 
 
 class Squared:
-    """e = (x - z)²; both sets should be near the origin, since the square is expanded into products."""
+    """e = (x - z)². Both sets should be near the origin, because the square is expanded into products."""
 
     def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
         """Σ θ (x - z)²."""
@@ -48,7 +48,7 @@ class Squared:
 
 
 class Absolute:
-    """e = |x - z|; there is no product to write it as, so the inputs are taken one by one."""
+    """e = |x - z|. It is no product, so the inputs are taken one by one."""
 
     def total(self, X: FloatArray, Z: FloatArray, theta: FloatArray) -> FloatArray:
         """Σ θ |x - z|."""
@@ -113,7 +113,7 @@ class WeightedKernel:
         return self.shape(self.elements.total(X, Z, theta))
 
     def leaving_out(self, X: FloatArray, Z: FloatArray, theta: FloatArray, each: IntArray) -> Iterator[FloatArray]:
-        """K without each of some inputs in turn, from one sum over all."""
+        """K without input k, for each k in `each`; the sum over all inputs is formed once."""
         U = self.elements.total(X, Z, theta)
         for k in each:
             yield self.shape(U - theta[k] * self.elements.one(X[:, k], Z[:, k])).value
@@ -123,47 +123,55 @@ class WeightedKernel:
         return np.asarray(self.jacobian(X, Z, at, slope).sum(axis=0))
 
     def jacobian(self, X: FloatArray, Z: FloatArray, at: Shape, w: FloatArray) -> FloatArray:
-        """D = ∂(Kw)/∂θ (N×P); with a matrix for w, row i of K is multiplied by row i of that."""
+        """∂(Kw)/∂θ (N×P). If w is a matrix, row i of K is multiplied by row i of it."""
         return self.elements.rows(X, Z, at.slope * w)
 
     def bend(self, X: FloatArray, Z: FloatArray, at: Shape, slope: FloatArray) -> FloatArray:
-        """E: Σ_ij slope_ij ∂²k_ij/∂θ∂θᵀ (P×P), by one product per input."""
+        """Σ_ij slope_ij ∂²k_ij/∂θ∂θᵀ (P×P), by one product per input."""
         A, elements = at.bend * slope, self.elements
         lines = [elements.rows(X, Z, A * elements.one(x, z)).sum(axis=0) for x, z in zip(X.T, Z.T, strict=True)]
         return np.array(lines).reshape(X.shape[1], X.shape[1])
 
 
-def weighted_kernel(name: str, *, degree: float = 3, coef0: float = 1.0) -> WeightedKernel:
-    """The kernel of that name; `degree` and `coef0` are those of "poly"."""
-    elements, shape = WEIGHTED[name]
-    return WeightedKernel(elements(), partial(shape, degree=degree, coef0=coef0) if shape is power else shape)
+class WeightedForm(NamedTuple):
+    """What makes a weighted kernel: its elements e, its function f, and the unit of θ."""
+
+    elements: type[Elements]
+    shape: Callable[..., Shape]
+    power: int
+    """θ_k has the unit of input k to the power -`power`."""
 
 
-WEIGHTED: dict[str, tuple[type[Elements], Callable[..., Shape]]] = {
-    "rbf": (Squared, decay),
-    "laplacian": (Absolute, decay),
-    "poly": (Product, power),
+WEIGHTED: dict[str, WeightedForm] = {
+    "rbf": WeightedForm(Squared, decay, 2),
+    "laplacian": WeightedForm(Absolute, decay, 1),
+    "poly": WeightedForm(Product, power, 2),
 }
 """exp(-Σ θ (x - z)²), exp(-Σ θ |x - z|) and (Σ θ x z + c₀)^degree."""
-POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
-"""How a feature's weight changes with its unit: θ is one per unit^power."""
+
+
+def weighted_kernel(name: str, *, degree: float = 3, coef0: float = 1.0) -> WeightedKernel:
+    """The kernel of that name; `degree` and `coef0` are parameters of "poly"."""
+    form = WEIGHTED[name]
+    shape = partial(form.shape, degree=degree, coef0=coef0) if form.shape is power else form.shape
+    return WeightedKernel(form.elements(), shape)
 
 
 @dataclass(frozen=True)
 class FeatureKernel:
-    """A weighted kernel as a plain function of two sets of rows in the user's units, where few inputs have a weight."""
+    """A weighted kernel as a function of two sets of rows in the user's units."""
 
     name: str
     columns: np.ndarray
-    """The inputs whose weight is not 0."""
+    """The inputs with θ > 0; all others are ignored."""
     theta: FloatArray
     """Their weights."""
     centre: FloatArray
-    """What is subtracted from them first."""
+    """Their origin, which is subtracted first."""
     degree: float = 3
     coef0: float = 1.0
 
     def __call__(self, X: FloatArray, Z: FloatArray) -> FloatArray:
-        """K."""
+        """The kernel matrix."""
         kernel = weighted_kernel(self.name, degree=self.degree, coef0=self.coef0)
         return kernel(X[:, self.columns] - self.centre, Z[:, self.columns] - self.centre, self.theta).value

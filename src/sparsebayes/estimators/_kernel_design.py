@@ -1,0 +1,309 @@
+"""The kernel that an estimator's parameters describe, its candidate columns, and the choice of its width."""
+
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array, check_random_state
+
+from sparsebayes.core.basis import KernelBasis
+from sparsebayes.core.kernels import KERNELS, Kernel
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.lowrank import LowRankRows, NotLowRank
+from sparsebayes.engine.evidence_gradient import Evidence
+from sparsebayes.engine.width import VectorFit, choice_price, climb_width, distance_bounds, maximise_width
+from sparsebayes.estimators._kernel import KernelFit
+from sparsebayes.estimators._linear import LinearFit
+
+KernelFunction = Callable[[FloatArray, FloatArray], FloatArray]
+"""A kernel with its parameters filled in."""
+
+LARGE = 5000
+"""Rows from which on a low-rank factor takes the place of the kernel matrix. Up to it the matrix has 200 MB, and the
+search, which is then exact, takes its whole Gram matrix (data/dense.py, WHOLE_GRAM)."""
+MAX_NUMBERS = 50_000_000
+"""Most numbers in a kernel matrix that is formed: 400 MB. With more, candidates are drawn among the rows."""
+
+
+@dataclass(frozen=True)
+class CheckedKernel:
+    """A kernel whose values are checked."""
+
+    kernel: KernelFunction
+
+    def __call__(self, X: FloatArray, Z: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = np.asarray(self.kernel(X, Z), dtype=np.float64)
+        if K.shape != (len(X), len(Z)):
+            raise ValueError(
+                f"The 'kernel' parameter must map {len(X)} and {len(Z)} rows to a matrix of shape "
+                f"{(len(X), len(Z))}, but gave {K.shape}"
+            )
+        if not np.isfinite(K).all():
+            raise ValueError("the kernel gave values that are not finite: scale X, or choose a smaller gamma or degree")
+        return K
+
+
+@dataclass(frozen=True)
+class KernelParameters:
+    """The parameters kernel, gamma, degree and coef0 of an estimator."""
+
+    kernel: str | KernelFunction
+    gamma: str | float
+    degree: float
+    coef0: float
+
+    @classmethod
+    def of(cls, model: Any) -> "KernelParameters":
+        """Those of an estimator."""
+        return cls(model.kernel, model.gamma, model.degree, model.coef0)
+
+    @property
+    def is_precomputed(self) -> bool:
+        """Whether X is the design itself."""
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def record(self) -> Kernel | None:
+        """The kernel's entry in the register; None for a function or a precomputed kernel."""
+        return KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
+
+    def first_gamma(self, X: FloatArray, weight: FloatArray) -> float | None:
+        """γ as a number, "evidence" like "scale"; None for a kernel without γ."""
+        if self.record is None or "gamma" not in self.record.parameters:
+            return None
+        return scale_gamma(X, weight) if isinstance(self.gamma, str) else float(self.gamma)
+
+    def at(self, gamma: float | None) -> KernelFunction | None:
+        """The kernel as a function of two sets of rows; None for a precomputed one."""
+        if not isinstance(self.kernel, str):
+            return CheckedKernel(self.kernel)
+        if self.record is None:
+            return None
+        values = {name: gamma if name == "gamma" else getattr(self, name) for name in self.record.parameters}
+        return CheckedKernel(partial(self.record.value, **values))
+
+
+def scale_gamma(X: FloatArray, weight: FloatArray) -> float:
+    """scikit-learn's gamma="scale": 1 / (n_features × variance of all entries of X)."""
+    share = weight / (weight.sum() * X.shape[1])
+    variance = float(share @ ((X - (share @ X).sum()) ** 2).sum(axis=1))
+    return 1 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class KernelDesign:
+    """The candidate columns of a kernel model: one for each centre, or each column of a precomputed matrix.
+
+    The columns are formed when they are first asked for.
+    """
+
+    X: FloatArray = field(repr=False)
+    """The rows that count; for a precomputed kernel the matrix."""
+    indices: IntArray
+    """Names of the columns: rows of X as given, rows of `candidates`, or columns of the matrix."""
+    own_column: IntArray
+    """For each row the column whose centre is this row alone; -1 where there is none."""
+    centres: FloatArray | None = None
+    """None for a precomputed kernel."""
+    kernel: KernelFunction | None = None
+    """None for a precomputed kernel, and as long as it is not known."""
+    ones: bool = False
+    """Whether a column of ones is the last: an intercept with a prior."""
+    low_rank: bool = False
+    """Whether a low-rank factor takes the place of the columns; the centres are then the rows of X."""
+
+    @property
+    def n_columns(self) -> int:
+        """Columns, the one of ones included."""
+        return len(self.indices) + self.ones
+
+    @cached_property
+    def columns(self) -> Any:
+        """DenseRows or, if `low_rank`, LowRankRows; not standardised."""
+        if self.centres is None:
+            K = self.X
+        else:
+            assert self.kernel is not None
+            if self.low_rank:
+                return LowRankRows.of(self.kernel, self.X)
+            K = self.kernel(self.X, self.centres)
+        return DenseRows.of(np.column_stack([K, np.ones(len(K))]) if self.ones else K)
+
+    def at(self, kernel: KernelFunction | None) -> "KernelDesign":
+        """The same centres with another kernel."""
+        return replace(self, kernel=kernel)
+
+    def kernel_fit(self, fit: LinearFit, columns: IntArray | None = None, **more: Any) -> KernelFit:
+        """A fit on the columns, or on a choice `columns` of them, as one that can be evaluated at new inputs."""
+        columns = np.arange(self.n_columns) if columns is None else columns
+        kept = columns[fit.active]
+        known = vars(fit) | {"columns": columns[fit.columns]}
+        if self.kernel is not None and self.centres is not None:
+            known["basis"] = KernelBasis(self.kernel, self.centres[kept], fit.basis.reference, fit.basis.ones)
+        return KernelFit(**(known | more), indices=self.indices[kept])
+
+
+def precomputed_design(
+    X: FloatArray, weight: FloatArray, counts: BoolArray, candidates: Any, *, ones: bool = False
+) -> KernelDesign:
+    """The columns of a precomputed kernel matrix; `counts` marks which of the given rows are the rows of X."""
+    if candidates is not None:
+        raise ValueError(
+            "The 'candidates' parameter does not go with kernel='precomputed': the columns of the matrix are the "
+            "candidates. Leave columns out instead."
+        )
+    own = np.where(weight > 1, -1, np.flatnonzero(counts)) if X.shape[1] == len(counts) else np.full(len(X), -1)
+    return KernelDesign(X, np.arange(X.shape[1]), own, ones=ones)
+
+
+def centred_design(
+    X: FloatArray, weight: FloatArray, counts: BoolArray, candidates: Any, random_state: Any, *, ones: bool = False
+) -> KernelDesign:
+    """Columns for the centres that `candidates` asks for, without a kernel yet."""
+    rows_of_X, centres = _centres(X, candidates, random_state)
+    indices = np.arange(len(centres)) if rows_of_X is None else np.flatnonzero(counts)[rows_of_X]
+    if rows_of_X is not None and len(rows_of_X) == len(X):  # no two rows are the same
+        own = np.where(weight > 1, -1, np.arange(len(X)))
+    else:
+        own = own_columns(X, weight, centres)
+    return KernelDesign(X, indices, own, centres, ones=ones)
+
+
+def kernel_design(
+    model: Any, X: FloatArray, weight: FloatArray, counts: BoolArray, *, ones: bool = False, low_rank: bool = False
+) -> KernelDesign:
+    """The design of an estimator with the parameters of `KernelParameters`, `candidates` and `random_state`.
+
+    γ is "scale" if it is yet to be chosen. `low_rank` allows large matrices to be approximated for the search.
+    """
+    parameters = KernelParameters.of(model)
+    if parameters.is_precomputed:
+        return precomputed_design(X, weight, counts, model.candidates, ones=ones)
+    kernel = parameters.at(parameters.first_gamma(X, weight))
+    if low_rank and not ones and model.candidates is None and len(X) > LARGE:
+        with suppress(NotLowRank):
+            own = own_columns(X, weight, X)
+            design = KernelDesign(X, np.flatnonzero(counts), own, X, kernel, low_rank=True)
+            design.columns  # noqa: B018  raises NotLowRank where there is no such factor
+            return design
+    return centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones).at(kernel)
+
+
+class Width(NamedTuple):
+    """The kernel width of an estimator, and the design with it."""
+
+    gamma: float | None
+    """None for a kernel without γ."""
+    design: KernelDesign
+    fit: VectorFit | None = None
+    """The model there, if γ was chosen by evidence."""
+
+
+def choose_width(
+    parameters: KernelParameters,
+    design: KernelDesign,
+    weight: FloatArray,
+    fit_on: Callable[[KernelDesign, VectorFit | None], VectorFit],
+    evidence: Callable[[], Evidence | None],
+    *,
+    warm_starts: bool = False,
+) -> Width:
+    """The γ that the parameters ask for: a number, or the one of largest evidence.
+
+    Args:
+        fit_on: Fits the model on a design, from a fit at a similar γ or from nothing.
+        evidence: Makes the evidence of the model. None where it consists of several problems; γ is then chosen from a
+            grid.
+        warm_starts: Whether `fit_on` makes use of a fit at a similar γ. Otherwise one fit at each γ is enough.
+    """
+    gamma = parameters.first_gamma(design.X, weight)
+    if gamma is None or parameters.gamma != "evidence":
+        return Width(gamma, design)
+    kernel, centres = parameters.record, design.centres
+    assert kernel is not None
+    assert centres is not None
+    if kernel.metric is None:
+        able = sorted(name for name, record in KERNELS.items() if record.metric)
+        raise ValueError(f"gamma='evidence' needs one of the kernels {able}, not kernel={parameters.kernel!r}")
+    bounds, function = distance_bounds(design.X, kernel.metric), evidence()
+
+    def climb_from(gamma: float, fit: VectorFit) -> tuple[float, FloatArray]:
+        if function is None or not len(fit.active):
+            return gamma, fit.scales
+        return climb_width(function, kernel, design.X, centres[fit.active], gamma, fit.scales, bounds)
+
+    def price_at(gamma: float) -> float:
+        checked = parameters.at(gamma)
+        assert checked is not None
+        return choice_price(design.X, checked)
+
+    def fit_at(gamma: float, near: VectorFit | None) -> VectorFit:
+        return fit_on(design.at(parameters.at(gamma)), near)
+
+    from_nothing = cache(lambda gamma: fit_at(gamma, None))
+    best, fit = maximise_width(
+        fit_at if warm_starts else lambda gamma, near: from_nothing(gamma),
+        climb_from,
+        gamma=float(np.clip(gamma, *bounds)),
+        bounds=bounds,
+        price_at=price_at,
+    )
+    return Width(best, design.at(parameters.at(best)), fit)
+
+
+def _centres(X: FloatArray, candidates: Any, random_state: Any) -> tuple[IntArray | None, FloatArray]:
+    """The centres, and which rows of X they are, if they are rows of X. Equal rows are one centre, the first."""
+    if candidates is not None and not isinstance(candidates, Integral):
+        return None, _given_centres(X, candidates)
+    chosen = _first_of_equals(X)
+    if candidates is None:
+        candidates = len(chosen)
+        if len(X) * candidates > MAX_NUMBERS:
+            candidates = max(MAX_NUMBERS // len(X), 1)
+            warnings.warn(
+                f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: "
+                f"{candidates} centres were drawn among the rows. Set 'candidates' to say how many, or which.",
+                UserWarning,
+                stacklevel=2,
+            )
+    if candidates < len(chosen):
+        rng = check_random_state(random_state)
+        chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
+    return chosen, X[chosen]
+
+
+def _given_centres(X: FloatArray, candidates: Any) -> FloatArray:
+    try:
+        centres = check_array(candidates, dtype=np.float64, input_name="candidates")
+    except ValueError as error:
+        raise ValueError(f"The 'candidates' parameter must be points of the input space: {error}") from error
+    if centres.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"The 'candidates' parameter must hold points with {X.shape[1]} features, as X has; got {centres.shape[1]}"
+        )
+    return np.asarray(centres)
+
+
+def _first_of_equals(X: FloatArray) -> IntArray:
+    """Rows that no earlier row is equal to; quick if the values of the first column all differ."""
+    first = np.sort(X[:, 0])
+    if (first[1:] != first[:-1]).all():
+        return np.arange(len(X))
+    return np.sort(np.unique(X, axis=0, return_index=True)[1])
+
+
+def own_columns(X: FloatArray, weight: FloatArray, centres: FloatArray) -> IntArray:
+    """For each row the column with this row as its centre, unless another row (or a repetition) is there too."""
+    _, point = np.unique(np.concatenate([X, centres]), axis=0, return_inverse=True)
+    point = point.ravel()
+    of_row, of_centre = point[: len(X)], point[len(X) :]
+    column = np.full(point.max() + 1, -1)
+    column[of_centre] = np.arange(len(centres))
+    return np.where(np.bincount(of_row, weight)[of_row] > 1, -1, column[of_row])

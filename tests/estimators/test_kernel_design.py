@@ -1,0 +1,124 @@
+"""Kernel designs, and how the kernel estimators are composed: no early columns, no chain of estimators."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import SVR
+
+from sparsebayes import BLSRegressor, DRVMRegressor, PCVMClassifier, PFCVMClassifier, RVMClassifier, RVMRegressor
+from sparsebayes.core.kernels import KERNELS, Kernel
+from sparsebayes.estimators import ESTIMATORS, _kernel_design
+from sparsebayes.estimators._kernel_design import (
+    KernelParameters,
+    centred_design,
+    kernel_design,
+    own_columns,
+    scale_gamma,
+)
+
+
+def problem(n=40):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (n, 3))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_no_estimator_is_another_one(cls):
+    assert not set(cls.__mro__[1:]) & set(ESTIMATORS)
+
+
+@pytest.mark.parametrize("cls", [DRVMRegressor, PFCVMClassifier])
+def test_models_without_a_width_have_no_gamma(cls):
+    assert "gamma" not in cls().get_params()
+    assert not hasattr(cls(), "gamma")
+
+
+@pytest.mark.parametrize(
+    "model", [DRVMRegressor(n_restarts=1), PFCVMClassifier(n_restarts=1), BLSRegressor(feature_weights=True)], ids=str
+)
+def test_a_model_with_feature_weights_forms_no_kernel_of_one_width(model, monkeypatch):
+    formed = []
+    monkeypatch.setattr(_kernel_design.CheckedKernel, "__call__", lambda *args: formed.append(args))
+    X, y = problem()
+    model.fit(X, y > 0 if isinstance(model, PFCVMClassifier) else y)
+    assert not formed
+
+
+def test_columns_are_formed_once_and_only_when_asked_for():
+    calls = []
+
+    def kernel(X, Z):
+        calls.append(1)
+        return X @ Z.T
+
+    X, _ = problem()
+    design = kernel_design(RVMRegressor(kernel=kernel), X, np.ones(40), np.ones(40, dtype=bool), ones=True)
+    assert not calls
+    assert design.columns is design.columns
+    assert len(calls) == 1
+    assert_allclose(design.columns.X, np.column_stack([X @ X.T, np.ones(40)]))
+    assert design.n_columns == 41
+    other = design.at(lambda X, Z: np.zeros((len(X), len(Z))))
+    assert not other.columns.X[:, :-1].any()
+
+
+def test_equal_rows_are_one_centre_which_belongs_to_none_of_them():
+    X = np.array([[0.0], [1.0], [0.0], [2.0]])
+    given = np.array([True, True, False, True, True])
+    design = centred_design(X, np.array([1.0, 2.0, 1.0, 1.0]), given, None, None)
+    assert_array_equal(design.centres, [[0.0], [1.0], [2.0]])
+    assert_array_equal(design.indices, [0, 1, 4])
+    assert_array_equal(design.own_column, [-1, -1, -1, 2])  # repeated, of weight two, repeated, alone
+
+
+def test_own_columns_by_a_loop(rng):
+    X = rng.integers(0, 3, (20, 2)).astype(float)
+    weight, centres = rng.integers(1, 3, 20).astype(float), np.unique(X, axis=0)[1:]
+    expected = []
+    for x in X:
+        alone = weight[(x == X).all(axis=1)].sum() <= 1
+        where = np.flatnonzero((centres == x).all(axis=1))
+        expected.append(where[0] if alone and len(where) else -1)
+    assert max(expected) >= 0
+    assert_array_equal(own_columns(X, weight, centres), expected)
+
+
+def test_scale_gamma_is_scikit_learns(rng):
+    X, y = rng.normal(3, [1, 20, 0.1], (30, 3)), rng.standard_normal(30)
+    assert scale_gamma(X, np.ones(30)) == pytest.approx(SVR(gamma="scale").fit(X, y)._gamma)
+    times = rng.integers(1, 4, 30)
+    repeated = np.repeat(X, times, axis=0)
+    assert scale_gamma(X, times.astype(float)) == pytest.approx(scale_gamma(repeated, np.ones(len(repeated))))
+
+
+def test_a_kernel_is_one_entry_of_the_register(monkeypatch):
+    """An estimator knows a new kernel by its record alone."""
+
+    def cauchy(X, Z, *, gamma=1.0, coef0=1.0):
+        return coef0 / (1 + gamma * ((X[:, None] - Z) ** 2).sum(axis=-1))
+
+    monkeypatch.setitem(KERNELS, "cauchy", Kernel(cauchy, ("gamma", "coef0")))
+    X, _ = problem()
+    kernel = KernelParameters("cauchy", 0.3, 3, 2.0).at(0.3)
+    assert_allclose(kernel(X, X[:5]), cauchy(X, X[:5], gamma=0.3, coef0=2.0))
+    assert KernelParameters("cauchy", "scale", 3, 2.0).first_gamma(X, np.ones(40)) == scale_gamma(X, np.ones(40))
+    assert KernelParameters("linear", "scale", 3, 2.0).first_gamma(X, np.ones(40)) is None
+
+
+@pytest.mark.parametrize("cls", [PCVMClassifier, RVMClassifier])
+def test_a_classifier_is_fitted_once_at_each_width(cls, monkeypatch):
+    """Its fits do not start from those at other widths; the last one is the model itself."""
+    widths = []
+    fit = cls._fit_binary
+
+    def counted(self, inputs, t, weight):
+        design = (inputs.standard if cls is PCVMClassifier else inputs).design
+        widths.append(design.kernel.kernel.keywords["gamma"])
+        return fit(self, inputs, t, weight)
+
+    monkeypatch.setattr(cls, "_fit_binary", counted)
+    X, y = problem()
+    model = cls(gamma="evidence").fit(X, y > 0)
+    assert widths[-1] == model.gamma_
+    assert len(widths) - 1 == len(set(widths)) > 3
