@@ -241,8 +241,9 @@ class StudentT:
     """Noise with heavy tails: (t - η)/σ has Student's distribution with ν degrees of freedom.
 
     The log density is convex in z = (t - η)², so its tangent in z is a Gaussian lower bound. It is the bound of the
-    scale mixture N(t; η, σ²/u), u ~ Gamma(ν/2, ν/2). σ² is re-estimated by EM for that mixture, ν by the density itself
-    (ECME, Liu & Rubin 1995), which converges much faster. The density is not log-concave in η: `derivatives` has the bound's curvature, that of an EM step.
+    scale mixture N(t; η, σ²/u), u ~ Gamma(ν/2, ν/2). σ² is re-estimated by EM for that mixture, ν by the density
+    itself (ECME, Liu & Rubin 1995), which converges much faster. The density is not log-concave in η: `derivatives` has
+    the bound's curvature, that of an EM step.
     """
 
     noise: float = 1.0

@@ -357,14 +357,15 @@ class Contact:
         """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
 
         They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
-        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖.
+        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖. In the norms rows
+        count by their weight, so that a weight of two is the same as the row twice.
         """
         xi = self.tightest(problem, view)
         if len(self.before) < 1:
             return replace(self, xi=xi, before=(*self.before, self.xi))
         x0, x1, x2 = (np.log(np.maximum(each, TINY)) for each in (self.before[0], self.xi, xi))
-        r, v = x1 - x0, x2 - 2 * x1 + x0
-        length = min(float(np.sqrt((r @ r) / max(v @ v, TINY))), LONGEST_LEAP)
+        r, v, weight = x1 - x0, x2 - 2 * x1 + x0, problem.weight
+        length = min(float(np.sqrt((weight @ r**2) / max(weight @ v**2, TINY))), LONGEST_LEAP)
         return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
 
     def settled(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> "Contact":

@@ -18,7 +18,6 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.width import Fit
 from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._kernel import (
     KERNEL_CONSTRAINTS,
     Dictionary,
@@ -30,6 +29,7 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
+from sparsebayes.estimators._linear import glm_fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""
@@ -278,7 +278,7 @@ class PCVMClassifier(KernelClassifier):
             flat_intercept=self.fit_intercept,
         )
         result = glm.find(problem, self._settings())
-        return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
+        return book.kernel_fit(glm_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
 
     def _width(self, book: Dictionary, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> float:
         """γ of largest evidence, over the fits of all classes."""

@@ -20,7 +20,6 @@ from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.width import Fit
 from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import (
     KERNEL_CONSTRAINTS,
@@ -34,6 +33,7 @@ from sparsebayes.estimators._kernel import (
     kernel_of,
 )
 from sparsebayes.estimators._kernel_classifier import KernelClassifier
+from sparsebayes.estimators._linear import glm_fit
 
 LEAST_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance."""
@@ -275,7 +275,7 @@ class RVMClassifier(KernelClassifier):
             result = glm.find(problem, settings)
         else:
             result = glm.batch_then_search(problem, self.solver, settings)
-        return book.kernel_fit(classifier_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
+        return book.kernel_fit(glm_fit(problem, result, len(book.indices)), np.arange(book.rows.n_columns))
 
     def _fit_joint(self, book: Dictionary, codes: AnyArray, weight: FloatArray) -> JointFit:
         rows, n_columns = book.rows, len(book.indices)
