@@ -130,7 +130,7 @@ def student_half_width(
             ratio = half[:, None] / std
             density = np.exp(-(ratio**2) / 2) / (std * np.sqrt(2 * np.pi)) @ weight
             step = (upper - ndtr(ratio) @ weight) / density
-            half = half + np.maximum(step, 0.0)
+            half = np.asarray(half + np.maximum(step, 0.0))
             if np.all(step <= ROUNDING * half):
                 break
         return half

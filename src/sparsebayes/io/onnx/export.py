@@ -34,8 +34,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """A fitted model, or a pipeline of scikit-learn that ends in one, as an ONNX model.
 
     The graph takes "X", a matrix of doubles with one row for each sample. A regressor's graph gives "mean" and "std",
-    as `predict(X, return_std=True)` does (counts: for an exposure of one); a classifier's gives "label" and "probabilities", as `predict` and
-    `predict_proba` do. It does not check its inputs: a missing value gives missing values.
+    as `predict(X, return_std=True)` does (of counts: for an exposure of one). A classifier's gives "label" and
+    "probabilities", as `predict` and `predict_proba` do. It does not check its inputs: a missing value gives missing
+    values.
 
     Parameters
     ----------
