@@ -20,6 +20,12 @@ from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
 from sparsebayes.estimators._student import StudentFit, fit_student, robust_units
 
+REMEDIES = {
+    "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
+    "student": "or if most rows have one value, use noise='gaussian'",
+}
+"""What helps against a noise variance that vanishes, by the kind of noise."""
+
 
 class ARDRegressor(LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
@@ -122,7 +128,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "solver": [StrOptions({"auto", *SOLVERS})],
-        "noise": [StrOptions({"gaussian", "student"})],
+        "noise": [StrOptions(set(REMEDIES))],
         "noise_freedom": [StrOptions({"learn"}), Interval(Real, 1, 1e6, closed="both")],
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "a": [Interval(Real, 0, None, closed="left")],
@@ -198,7 +204,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         self._store(fits, single=y.ndim == 1)
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
-        self._warn("raise min_gain or give the noise precision a prior (c, d)")
+        self._warn(REMEDIES[self.noise])
         return self
 
     def _check_noise(self) -> None:
