@@ -49,7 +49,7 @@ for noise, (colour, style) in styles.items():
             f"{hits}", place, xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8, color=colour
         )
 left.set_xlabel("rows with an outlier, %")
-left.set_ylabel("root of the summed squared error of the weights")
+left.set_ylabel("error of the weights (Euclidean)")
 left.set_title("numbers: how many of the five true features are kept", fontsize=11)
 left.legend(fontsize=9, frameon=False)
 left.set_ylim(-0.1, 2.8)

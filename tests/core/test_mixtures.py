@@ -22,7 +22,8 @@ LOG_RATES = [(-2.0, 1e-9), (0.0, 0.01), (1.0, 0.5), (3.0, 0.001), (5.0, 0.1), (7
 def test_expectations_over_a_gamma_variable(shape):
     u, weight = log_gamma_nodes(np.asarray(shape))
     assert_allclose(weight @ np.exp(u), shape, rtol=1e-10)
-    assert_allclose(weight @ np.exp(2 * u), shape * (shape + 1), rtol=1e-10)
+    # The higher the moment, the less smooth is the integrand on the scale of the nodes.
+    assert_allclose(weight @ np.exp(2 * u), shape * (shape + 1), rtol=1e-8)
 
 
 @pytest.mark.parametrize(("m", "v"), LOG_RATES)
