@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sparsebayes.estimators.logistic import SparseLogisticRegression
     from sparsebayes.estimators.pcvm import PCVMClassifier
     from sparsebayes.estimators.pfcvm import PFCVMClassifier
+    from sparsebayes.estimators.poisson import SparsePoissonRegressor
     from sparsebayes.estimators.rvc import RVMClassifier
     from sparsebayes.estimators.rvm import RVMRegressor
     from sparsebayes.estimators.stability import StabilitySelector, selection_frequency
@@ -28,6 +29,7 @@ __all__ = [
     "RVMClassifier",
     "RVMRegressor",
     "SparseLogisticRegression",
+    "SparsePoissonRegressor",
     "StabilitySelector",
     "VBLogisticRegression",
     "__version__",
@@ -47,6 +49,7 @@ _ON_DEMAND = {
     "RVMClassifier": "sparsebayes.estimators.rvc",
     "RVMRegressor": "sparsebayes.estimators.rvm",
     "SparseLogisticRegression": "sparsebayes.estimators.logistic",
+    "SparsePoissonRegressor": "sparsebayes.estimators.poisson",
     "StabilitySelector": "sparsebayes.estimators.stability",
     "VBLogisticRegression": "sparsebayes.estimators.vb",
     "load": "sparsebayes.io.model_file",

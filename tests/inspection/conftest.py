@@ -25,7 +25,14 @@ def fitted(make_data):
     """Every estimator of the register with its data; with two inputs, and with three classes for classifiers."""
     X, y = make_data(80, 2, n_true=2)
     labels = np.array(["low", "mid", "top"])[np.digitize(y, [-1.5, 1.5])]
-    targets = [labels if is_classifier(cls()) else y for cls in ESTIMATORS]
+    counts = np.rint(np.exp(0.5 * y + 2))
+
+    def target_of(model):
+        if is_classifier(model):
+            return labels
+        return counts if model.__sklearn_tags__().target_tags.positive_only else y
+
+    targets = [target_of(cls()) for cls in ESTIMATORS]
     return [(clone(cls()).fit(X, target), X, target) for cls, target in zip(ESTIMATORS, targets, strict=True)]
 
 

@@ -35,6 +35,8 @@ def varieties(cls):
         for key, options in cls._parameter_constraints.items()
     }
     one, several = ("two", "three") if is_classifier(cls()) else ("y", "Y")
+    if cls().__sklearn_tags__().target_tags.positive_only:
+        one = several = "counts"
     yield Variety(cls, one)
     yield Variety(cls, several)
     yield Variety(cls, one, {"fit_intercept": False})
@@ -46,7 +48,7 @@ def varieties(cls):
             yield Variety(cls, several, {"kernel": kernel, "multi_class": "softmax"})
     # Weighing the features of three classes takes half a minute; once is enough.
     usual = one if is_classifier(cls()) and "n_restarts" in choices else several
-    for key in ("intercept_prior", "prior", "proba", "multi_class", "inference", "truncation"):
+    for key in ("intercept_prior", "prior", "proba", "multi_class", "inference", "truncation", "noise"):
         yield from (Variety(cls, usual, {key: value}) for value in choices.get(key, []))
     if "feature_weights" in choices:
         yield from (Variety(cls, kind, {"feature_weights": True}) for kind in (one, several))
@@ -72,6 +74,7 @@ def target(y, kind):
     return {
         "y": lambda: y,
         "Y": lambda: np.column_stack([y, 3 - y**2]),
+        "counts": lambda: np.rint(np.exp(y)),
         "two": lambda: y > 0,
         "three": lambda: np.array(["low", "middle", "high"])[np.digitize(y, [-0.8, 0.8])],
     }[kind]()

@@ -72,7 +72,9 @@ def answers(model, X):
     """Everything that a model says of new rows."""
     said = [getattr(model, name)(X, **more) for name, more in QUESTIONS.items() if hasattr(model, name)]
     if hasattr(model, "predict_interval"):
-        said += [*model.predict(X, return_std=True), model.predict(X, return_cov=True)[1]]
+        said += model.predict(X, return_std=True)
+    if hasattr(model, "noise_variance_"):
+        said.append(model.predict(X, return_cov=True)[1])
     if hasattr(model, "sample_posterior"):
         for draws in model.sample_posterior(3, random_state=0):
             said += draws if isinstance(draws, list) else [draws]

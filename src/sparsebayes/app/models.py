@@ -220,6 +220,11 @@ def pipeline(model: Model, size: Size, seed: int, impute: str = "", given: dict[
         known = ", ".join(sorted(estimator.get_params()))
         raise UsageError(f"--set: {type(estimator).__name__} has no parameter '{unknown[0]}'; it has {known}")
     estimator.set_params(**(given or {}))
+    if getattr(estimator, "noise", "gaussian") == "student":
+        raise UsageError(
+            "--set noise=student: the command line scores predictions by their standard deviation, which Student noise "
+            "may not have. Use ARDRegressor(noise='student') in Python"
+        )
     steps: list[tuple[str, Any]] = []
     if impute:
         from sklearn.impute import SimpleImputer

@@ -241,14 +241,17 @@ class StudentT:
     """Noise with heavy tails: (t - η)/σ has Student's distribution with ν degrees of freedom.
 
     The log density is convex in z = (t - η)², so its tangent in z is a Gaussian lower bound. It is the bound of the
-    scale mixture N(t; η, σ²/u), u ~ Gamma(ν/2, ν/2), and re-estimation of σ² and ν is EM for that mixture (Liu &
-    Rubin 1995). The density is not log-concave in η: `derivatives` has the bound's curvature, that of an EM step.
+    scale mixture N(t; η, σ²/u), u ~ Gamma(ν/2, ν/2). σ² is re-estimated by EM for that mixture, ν by the density
+    itself (ECME, Liu & Rubin 1995), which converges much faster. The density is not log-concave in η: `derivatives` has
+    the bound's curvature, that of an EM step.
     """
 
     noise: float = 1.0
     freedom: float = 4.0
     learns_freedom: bool = False
     learns: bool = True
+    min_noise: float = 0.0
+    """Smallest σ²: where the model reproduces more than half of the rows, the density has no maximum."""
     range: tuple[float, float] = field(default=(1.0, 100.0), repr=False)
     """Limits of a learned ν: below 1 there is no mean, above 100 nobody can tell it from the Gaussian."""
 
@@ -298,22 +301,22 @@ class StudentT:
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
     ) -> Self:
-        """σ² by the rule on rows weighted by u; then, if asked for, ν from its own stationarity condition."""
+        """σ² by the rule on rows weighted by u; then, if asked for, ν of largest density."""
         square = (t - mean) ** 2 + variance
         u, n = weight * self.mixing(square), float(weight.sum())
         noise = rule(float(u @ (t - mean) ** 2), self.noise, float(u @ variance) / self.noise, n, 0.0, 0.0)
-        there = replace(self, noise=noise)
+        there = replace(self, noise=max(noise, self.min_noise))
         return replace(there, freedom=there._best_freedom(square, weight)) if self.learns_freedom else there
 
     def _best_freedom(self, square: FloatArray, weight: FloatArray) -> float:
-        """ν of largest expected log density of the mixture (Liu & Rubin 1995): a one-dimensional root."""
-        half = (self.freedom + 1) / 2
-        log_u = digamma(half) - np.log(half) + np.log(self.mixing(square))
-        mean = float(weight @ (log_u - self.mixing(square)) / weight.sum())
+        """ν of largest Σ log density at (t - η)² = `square`, for the present σ²: a one-dimensional root."""
+        ratio = square / self.noise
 
         def slope(log_nu: float) -> float:
             nu = np.exp(log_nu)
-            return float(np.log(nu / 2) + 1 - digamma(nu / 2) + mean)
+            rows = (nu + 1) * ratio / (nu * (nu + ratio)) - np.log1p(ratio / nu)
+            common = digamma((nu + 1) / 2) - digamma(nu / 2) - 1 / nu
+            return 0.5 * float(common + weight @ rows / weight.sum())
 
         low, high = np.log(self.range)
         if slope(low) <= 0:

@@ -361,7 +361,8 @@ class Contact:
         """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
 
         They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
-        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖.
+        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖. In the norms rows
+        count by their weight, so that a weight of two is the same as the row twice.
         """
         xi = self.tightest(problem, view)
         if len(self.before) < 1:

@@ -12,6 +12,7 @@ from sparsebayes.estimators.drvm import DRVMRegressor
 from sparsebayes.estimators.logistic import SparseLogisticRegression
 from sparsebayes.estimators.pcvm import PCVMClassifier
 from sparsebayes.estimators.pfcvm import PFCVMClassifier
+from sparsebayes.estimators.poisson import SparsePoissonRegressor
 from sparsebayes.estimators.rvc import RVMClassifier
 from sparsebayes.estimators.rvm import RVMRegressor
 from sparsebayes.estimators.vb import VBLogisticRegression
@@ -29,6 +30,7 @@ __all__ = [
     "RVMClassifier",
     "RVMRegressor",
     "SparseLogisticRegression",
+    "SparsePoissonRegressor",
     "VBLogisticRegression",
     "feature_names",
     "kept",
@@ -45,6 +47,7 @@ ESTIMATORS = (
     RVMClassifier,
     RVMRegressor,
     SparseLogisticRegression,
+    SparsePoissonRegressor,
     VBLogisticRegression,
 )
 """Every public estimator; the tests walk this register, so that a new one is covered by being listed."""

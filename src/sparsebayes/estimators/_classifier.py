@@ -13,41 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.result import Result
 from sparsebayes.estimators._base import SupportMixin, checked_weight, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._linear import LinearFit, in_data_units, with_flat_intercept, with_ones_column
+from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
-
-
-def classifier_fit(problem: Problem, result: Result, n_features: int) -> LinearFit:
-    """A two-class fit in the data's units.
-
-    The flat intercept is independent of the weights at the columns' means under the sites' precisions: those are the
-    reference point.
-    """
-    design = problem.design
-    reference = design.origin.copy()
-    reference[result.active] += result.origin * design.unit[result.active]
-    fit = in_data_units(
-        result.posterior,
-        result.active,
-        result.alpha,
-        design.unit,
-        reference,
-        log_evidence=result.log_evidence,
-        path=np.array(result.trace.objective),
-        worth=result.worth[:n_features],
-        min_gain=float(np.max(problem.price.nats)),
-        gap=result.gap,
-        converged=result.converged,
-        n_jittered=result.trace.n_jittered,
-    )
-    if problem.flat_intercept:
-        return with_flat_intercept(fit, result.level, result.level_variance)
-    return with_ones_column(fit, n_features)
 
 
 class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):

@@ -16,9 +16,9 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.width import VectorFit
 from sparsebayes.estimators._base import warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import classifier_fit
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
 from sparsebayes.estimators._kernel_design import KernelDesign
+from sparsebayes.estimators._linear import glm_fit
 
 MIN_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance. With separable classes the evidence would take
@@ -155,4 +155,4 @@ class VectorMachine:
             flat_intercept=self.flat_intercept,
         )
         result = glm.find(problem, self.settings)
-        return design.kernel_fit(classifier_fit(problem, result, len(design.indices)), np.arange(columns.n_columns))
+        return design.kernel_fit(glm_fit(problem, result, len(design.indices)), np.arange(columns.n_columns))

@@ -7,8 +7,10 @@ import numpy as np
 
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.posterior import GaussianPosterior
+from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 
 
@@ -86,6 +88,15 @@ class LinearFit:
         """Variance of each new observation that it shares with no other: here the noise."""
         return np.full(len(X), self.noise_variance)
 
+    def interval(self, X: FloatArray, coverage: float) -> FloatArray:
+        """Central interval of new observations, lower and upper end on the last axis."""
+        std = np.sqrt(self.latent_variance(X) + self.own_variance(X))
+        return central_interval(self.latent(X), std, coverage, self.freedom)
+
+    def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
+        """Draws of what new observations share with no other, one row per row of X."""
+        return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((len(X), n_samples))
+
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the kept weights (and of the intercept at the reference), one per row."""
         if self.sign > 0:
@@ -158,6 +169,39 @@ def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
     if not (fit.columns == n_features).any():
         return fit
     return replace(fit, basis=LinearBasis(fit.columns[:-1], fit.basis.reference[:-1], ones=True))
+
+
+def glm_fit(
+    problem: Problem, result: Result, n_features: int, centre: float = 0.0, unit: float = 1.0, **known: Any
+) -> LinearFit:
+    """The result of a search on any likelihood in the data's units; the target was y = centre + unit t.
+
+    The flat intercept is independent of the weights at the columns' means under the sites' precisions: those are the
+    reference point.
+    """
+    design = problem.design
+    reference = design.origin.copy()
+    reference[result.active] += result.origin * design.unit[result.active]
+    # A density of y, not of t; the intercept is integrated in the units of y too.
+    per_unit = (float(problem.weight.sum()) - problem.flat_intercept) * np.log(unit)
+    fit = in_data_units(
+        result.posterior,
+        result.active,
+        result.alpha,
+        design.unit / unit,
+        reference,
+        log_evidence=result.log_evidence - per_unit,
+        path=np.array(result.trace.objective) - per_unit,
+        worth=result.worth[:n_features],
+        min_gain=float(np.max(problem.price.nats)),
+        gap=result.gap,
+        converged=result.converged,
+        n_jittered=result.trace.n_jittered,
+        **known,
+    )
+    if problem.flat_intercept:
+        return with_flat_intercept(fit, centre + unit * result.level, unit**2 * result.level_variance)
+    return with_ones_column(fit, n_features)
 
 
 @dataclass(frozen=True)

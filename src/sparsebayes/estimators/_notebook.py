@@ -96,7 +96,12 @@ def _summary(model: Any) -> str:
     if np.isfinite(evidence).all():
         parts.append("log evidence " + _several(evidence, ".1f"))
     if hasattr(model, "noise_variance_"):
-        parts.append("noise standard deviation " + _several(np.sqrt(np.atleast_1d(model.noise_variance_)), ".3g"))
+        what = "noise scale " if hasattr(model, "noise_freedom_") else "noise standard deviation "
+        parts.append(what + _several(np.sqrt(np.atleast_1d(model.noise_variance_)), ".3g"))
+    if hasattr(model, "noise_freedom_"):
+        parts.append("noise degrees of freedom " + _several(np.atleast_1d(model.noise_freedom_), ".3g"))
+    if hasattr(model, "dispersion_"):
+        parts.append(f"dispersion {model.dispersion_:.3g}")
     if getattr(model, "feature_weights_", None) is not None and hasattr(model, "relevance_indices_"):
         indices = model.relevance_indices_
         n = len(np.unique(np.concatenate(indices))) if isinstance(indices, list) else len(indices)

@@ -10,17 +10,22 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
-from sparsebayes.estimators._base import checked_weight, warn_unless_converged
+from sparsebayes.estimators._base import SupportMixin, checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
 
 
-class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
-    """A regressor with a Gaussian posterior and noise for each output; `fit` sets `_fits` and `_single` (1-D y)."""
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no probability of an interval."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
+
+
+class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
+    """A regressor with a Gaussian posterior for each output; `fit` sets `_fits` and `_single` (1-D y)."""
 
     _fits: Sequence[LinearFit]
     _single: bool
@@ -33,31 +38,6 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
     def _get_param_names(cls) -> list[str]:
         """Read off the signature once: scikit-learn asks for them in every fit and every copy."""
         return super()._get_param_names()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
-        """Inputs, targets and weights of the rows that count, and which of those given these are."""
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
-        y = np.asarray(y, dtype=np.float64)
-        weight = checked_weight(sample_weight, X)
-        counts = weight > 0
-        if not counts.all():
-            X, y, weight = X[counts], y[counts], weight[counts]
-        if weight.sum() <= self.fit_intercept:
-            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
-        return X, y, weight, counts
-
-    @property
-    def degrees_of_freedom_(self) -> Any:
-        """Degrees of freedom of the Student quantile in `predict_interval`.
-
-        N - Σγ for a linear model; kernel models pool it with those of `excess_variance_` (Welch and Satterthwaite).
-        """
-        return self._numbers("freedom")
 
     def _numbers(self, name: str) -> Any:
         """A number of each fit: plain for 1-D y, an array for 2-D y."""
@@ -72,7 +52,6 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
         """Fitted attributes of every regressor."""
         fits = self._fits
         self.intercept_ = self._numbers("intercept")
-        self.noise_variance_ = self._numbers("noise_variance")
         self.log_evidence_ = self._numbers("log_evidence")
         self.optimality_gap_ = self._numbers("gap")
         self.precision_ = self._arrays([fit.precision[: len(fit.active)] for fit in fits])
@@ -82,13 +61,52 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
         self.n_iter_ = max(len(fit.path) for fit in fits)
         self.n_jittered_ = sum(fit.n_jittered for fit in fits)
 
+    def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+        """Inputs, targets and weights of the rows that count, and which of those given these are."""
+        several = self.__sklearn_tags__().target_tags.multi_output
+        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=several, y_numeric=True, ensure_min_samples=2)
+        y = np.asarray(y, dtype=np.float64)
+        weight = checked_weight(sample_weight, X)
+        counts = weight > 0
+        if not counts.all():
+            X, y, weight = X[counts], y[counts], weight[counts]
+        if weight.sum() <= self.fit_intercept:
+            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        return X, y, weight, counts
+
+    def _validate(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+
+class GaussianRegressor(PosteriorRegressor):
+    """With additive noise for each output, Gaussian unless the fit says otherwise; any number of outputs."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @property
+    def degrees_of_freedom_(self) -> Any:
+        """Degrees of freedom of the Student quantile in `predict_interval`.
+
+        N - Σγ for a linear model; kernel models pool it with those of `excess_variance_` (Welch and Satterthwaite).
+        """
+        return self._numbers("freedom")
+
+    def _store_common(self) -> None:
+        """Fitted attributes of every such regressor."""
+        super()._store_common()
+        self.noise_variance_ = self._numbers("noise_variance")
+
     def _warn(self, remedy: str) -> None:
         """Tell of a search that was cut short, and of a noise at its floor, with what may help against that."""
         warn_unless_converged(self)
         if any(fit.noise_at_floor for fit in self._fits):
             warnings.warn(
-                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the variance of y): the model reproduces y "
-                f"exactly. If y is not noise-free, {remedy}.",
+                f"the noise variance reached its floor ({NOISE_FLOOR:g} of the squared spread of y): the model "
+                f"reproduces y exactly. If y is not noise-free, {remedy}.",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -125,11 +143,9 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
 
         Student's quantile with the degrees of freedom that the weights left accounts for the learned noise.
         """
-        if not 0 < coverage < 1:
-            raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
-        means, stds = self.predict(X, return_std=True)
-        columns = zip(self._fits, means.reshape(len(means), -1).T, stds.reshape(len(stds), -1).T, strict=True)
-        ends = [central_interval(mean, std, coverage, fit.freedom) for fit, mean, std in columns]
+        check_coverage(coverage)
+        X = self._validate(X)
+        ends = [fit.interval(X, coverage) for fit in self._fits]
         return ends[0] if self._single else np.stack(ends, axis=1)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
@@ -139,13 +155,46 @@ class GaussianRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Bas
         draws = []
         for fit in self._fits:
             latent = fit.basis(X) @ fit.draw(n_samples, rng).T
-            own = np.sqrt(fit.own_variance(X))[:, None]
-            draws.append(latent + own * rng.standard_normal(latent.shape))
+            draws.append(latent + fit.noise_draws(X, n_samples, rng))
         return draws[0] if self._single else np.stack(draws, axis=1)
-
-    def _validate(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _join(self, outputs: list[FloatArray]) -> FloatArray:
         return outputs[0] if self._single else np.stack(outputs, axis=-1)
+
+
+class LinearRegressor(SupportMixin, PosteriorRegressor):
+    """A regressor whose columns are the features: stored weights, the features kept, and draws."""
+
+    def _store(self, fits: Sequence[LinearFit], *, single: bool) -> None:
+        """Fitted attributes of a model whose columns are the features.
+
+        Plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y.
+        """
+        shape = (len(fits), self.n_features_in_)
+        coef, relevance = np.zeros(shape), np.zeros(shape)
+        for k, fit in enumerate(fits):
+            coef[k, fit.active] = fit.coef
+            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+
+        self._fits, self._single = fits, single
+        self.coef_ = coef[0] if single else coef
+        self.relevance_ = relevance[0] if single else relevance
+        self.gain_ = self._numbers("worth")
+        self.min_gain_ = fits[0].min_gain
+        self.active_ = self._arrays([fit.active for fit in fits])
+        self._store_common()
+
+    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+        """Draws from the posterior of the weights.
+
+        Returns
+        -------
+        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features)
+        intercept : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        """
+        check_is_fitted(self)
+        rng = check_random_state(random_state)
+        draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
+        if self._single:
+            return draws[0]
+        return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)

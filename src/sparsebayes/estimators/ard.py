@@ -5,24 +5,29 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.prices import PerUnit, is_free
 from sparsebayes.core.priors import ARD
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.regression import SOLVERS, solve
-from sparsebayes.estimators._base import SupportMixin, counted, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
-from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
+from sparsebayes.estimators._student import StudentFit, fit_student, robust_units
+
+REMEDIES = {
+    "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
+    "student": "or if most rows have one value, use noise='gaussian'",
+}
+"""What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(SupportMixin, GaussianRegressor):
+class ARDRegressor(LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -37,6 +42,12 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
+    noise : {"gaussian", "student"}, default="gaussian"
+        Distribution of the noise. "student" has heavy tails, so that outliers in y hardly count (docs/outliers.md). It
+        needs `solver` "auto" or "sequential", `c=d=0` and `warm_start=False`.
+    noise_freedom : "learn" or float, default="learn"
+        With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
+        between 1 and 100 by evidence.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -73,7 +84,13 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
     covariance_ : ndarray
         Posterior covariance of the kept weights.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the noise.
+        Variance of the noise. With Student noise the squared scale σ²; the variance is σ²ν/(ν - 2) for ν > 2, and
+        infinite otherwise.
+    noise_freedom_ : float or ndarray of shape (n_outputs,)
+        With Student noise only: its degrees of freedom ν, as given or as learned.
+    outlier_weight_ : ndarray like y
+        With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
+        near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
     relevance_ : ndarray like `coef_`
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray like `coef_`
@@ -111,6 +128,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "solver": [StrOptions({"auto", *SOLVERS})],
+        "noise": [StrOptions(set(REMEDIES))],
+        "noise_freedom": [StrOptions({"learn"}), Interval(Real, 1, 1e6, closed="both")],
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -128,6 +147,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         self,
         *,
         solver: str = "auto",
+        noise: str = "gaussian",
+        noise_freedom: str | float = "learn",
         min_gain: str | float = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -141,6 +162,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         verbose: int = 0,
     ) -> None:
         self.solver = solver
+        self.noise = noise
+        self.noise_freedom = noise_freedom
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -167,7 +190,8 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
         """
-        X, y, weight, _ = self._validated(X, y, sample_weight)
+        self._check_noise()
+        X, y, weight, counts = self._validated(X, y, sample_weight)
         previous = getattr(self, "_fits", []) if self.warm_start else []
         flat = self.fit_intercept and self.intercept_prior == "flat"
         design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
@@ -178,8 +202,23 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
             fits = [self._fit_output(rows, output, weight, flat, start) for output, start in parts]
         self._store(fits, single=y.ndim == 1)
-        self._warn("raise min_gain or give the noise precision a prior (c, d)")
+        if self.noise == "student":
+            self._store_noise(X, outputs, counts)
+        self._warn(REMEDIES[self.noise])
         return self
+
+    def _check_noise(self) -> None:
+        """Refuse parameters that Student noise does not go with."""
+        if self.noise == "gaussian":
+            return
+        if self.solver not in ("auto", "sequential"):
+            raise ValueError(f"noise='student' needs solver='auto' or 'sequential', not solver={self.solver!r}")
+        if self.c or self.d:
+            raise ValueError(
+                f"noise='student' has no hyper-prior on the noise: c={self.c:g} and d={self.d:g} must be 0"
+            )
+        if self.warm_start:
+            raise ValueError("noise='student' does not support warm_start=True")
 
     def _fit_output(
         self,
@@ -197,6 +236,11 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
         if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
             return constant_fit(centre, self.fit_intercept, n_features, price)
+        if self.noise == "student":
+            units = robust_units(rows, y, weight, self.fit_intercept)
+            settings = Settings(self.tol, self.max_iter, progress(self.verbose))
+            prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
+            return fit_student(rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, n_features)
         units = Units(centre, unit, rows.unit / unit)
         problem = LeastSquares(
             design=rows,
@@ -223,33 +267,13 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         textbook = is_free(problem.price) and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
 
-    def _store(self, fits: list[LinearFit], *, single: bool) -> None:
-        """Fitted attributes: plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y."""
-        shape = (len(fits), self.n_features_in_)
-        coef, relevance = np.zeros(shape), np.zeros(shape)
-        for k, fit in enumerate(fits):
-            coef[k, fit.active] = fit.coef
-            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
-
-        self._fits, self._single = fits, single
-        self.coef_ = coef[0] if single else coef
-        self.relevance_ = relevance[0] if single else relevance
-        self.gain_ = self._numbers("worth")
-        self.min_gain_ = fits[0].min_gain
-        self.active_ = self._arrays([fit.active for fit in fits])
-        self._store_common()
-
-    def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
-        """Draws from the posterior of the weights.
-
-        Returns
-        -------
-        coef : ndarray of shape (n_samples, n_features) or (n_samples, n_outputs, n_features)
-        intercept : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        check_is_fitted(self)
-        rng = check_random_state(random_state)
-        draws = [fit.weight_samples(n_samples, self.n_features_in_, rng) for fit in self._fits]
-        if self._single:
-            return draws[0]
-        return np.stack([coef for coef, _ in draws], axis=1), np.stack([level for _, level in draws], axis=1)
+    def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
+        """Fitted attributes of Student noise; `counts` are the rows given that have a weight."""
+        weight, freedom = np.full((len(counts), len(outputs)), np.nan), np.full(len(outputs), np.inf)
+        for k, (fit, y) in enumerate(zip(self._fits, outputs, strict=True)):
+            if isinstance(fit, StudentFit):
+                weight[counts, k], freedom[k] = fit.outlier_weight(X, y), fit.noise_freedom
+            else:  # a target without any spread has neither noise nor outliers
+                weight[counts, k] = 1.0
+        self.noise_freedom_ = float(freedom[0]) if self._single else freedom
+        self.outlier_weight_ = weight[:, 0] if self._single else weight

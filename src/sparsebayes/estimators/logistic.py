@@ -19,10 +19,10 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
+from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, glm_fit
 
 
 class SparseLogisticRegression(LinearClassifier):
@@ -253,7 +253,7 @@ class SparseLogisticRegression(LinearClassifier):
             flat_intercept=flat,
             bounded=self.inference == "variational",
         )
-        return classifier_fit(problem, self._solve(problem), n_features)
+        return glm_fit(problem, self._solve(problem), n_features)
 
     def _solve(self, problem: Problem) -> Result:
         options = recipes.Options(self.rule, self.penalty, weighted_lasso)

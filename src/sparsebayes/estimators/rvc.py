@@ -18,7 +18,7 @@ from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.width import VectorFit
 from sparsebayes.estimators._base import threads_for
-from sparsebayes.estimators._classifier import GaussianClassifier, classifier_fit
+from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.estimators._kernel_classifier import MIN_ALPHA, KernelClassifierMixin, StandardColumns, combined_fit
@@ -29,6 +29,7 @@ from sparsebayes.estimators._kernel_design import (
     choose_width,
     kernel_design,
 )
+from sparsebayes.estimators._linear import glm_fit
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
             result = glm.find(problem, self._settings())
         else:
             result = glm.batch_then_search(problem, self.solver, self._settings())
-        return design.kernel_fit(classifier_fit(problem, result, len(design.indices)))
+        return design.kernel_fit(glm_fit(problem, result, len(design.indices)))
 
     def _fit_joint(self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray) -> JointFit:
         design, columns = inputs.design, inputs.columns

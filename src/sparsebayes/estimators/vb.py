@@ -19,8 +19,8 @@ from sparsebayes.engine import glm, incremental
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
-from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._linear import LinearFit, glm_fit
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
@@ -150,7 +150,7 @@ class VBLogisticRegression(LinearClassifier):
             bounded=True,
         )
         result = glm.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
-        return classifier_fit(problem, result, n)
+        return glm_fit(problem, result, n)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "VBLogisticRegression":

@@ -78,7 +78,7 @@ class CoverageDisplay(Display):
             return cls.from_probabilities(*_outcome(model, probability, np.asarray(y), output), n_bins=n_bins)
         if not hasattr(model, "predict_interval"):
             raise TypeError(f"{type(model).__name__} has neither predict_interval nor predict_proba")
-        n, n_outputs = len(mine), np.size(model.noise_variance_)
+        n, n_outputs = len(mine), np.size(model.intercept_)
         k = one_of(range(n_outputs), [f"output {k}" for k in range(n_outputs)], output)
         ends = np.stack([model.predict_interval(mine, level).reshape(n, n_outputs, 2)[:, k] for level in levels])
         return cls.from_intervals(np.asarray(y, dtype=np.float64).reshape(n, -1)[:, k], ends, levels)

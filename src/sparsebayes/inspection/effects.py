@@ -60,4 +60,6 @@ def weight_label(model: Any, per_sd: bool) -> str:
         label = "weight of the kernel function"
     else:
         label = "effect of one standard deviation of the feature" if per_sd else "weight per unit of the feature"
-    return label + " on the log-odds" * is_classifier(model)
+    if is_classifier(model):
+        return f"{label} on the log-odds"
+    return f"{label} on the log rate" if hasattr(model, "dispersion_") else label

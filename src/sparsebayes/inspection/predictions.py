@@ -89,7 +89,7 @@ class PredictiveBandDisplay(Display):
         low, high = inputs.min(), inputs.max()
         reach = margin * (high - low)
         grid = np.linspace(low - reach, high + reach, grid_resolution)[:, None]
-        n_outputs = np.size(model.noise_variance_)
+        n_outputs = np.size(model.intercept_)
         k = one_of(range(n_outputs), [f"output {k}" for k in range(n_outputs)], output)
 
         def predicted(points: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,8 @@ from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._regressor import GaussianRegressor
+from sparsebayes.estimators._student import StudentFit, student_variance
+from sparsebayes.estimators.poisson import SparsePoissonRegressor
 from sparsebayes.estimators.rvc import KernelJoint
 from sparsebayes.io.atomic_file import whole_file
 from sparsebayes.io.onnx.formulas import (
@@ -32,8 +34,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """A fitted model, or a pipeline of scikit-learn that ends in one, as an ONNX model.
 
     The graph takes "X", a matrix of doubles with one row for each sample. A regressor's graph gives "mean" and "std",
-    as `predict(X, return_std=True)` does; a classifier's gives "label" and "probabilities", as `predict` and
-    `predict_proba` do. It does not check its inputs: a missing value gives missing values.
+    as `predict(X, return_std=True)` does (of counts: for an exposure of one). A classifier's gives "label" and
+    "probabilities", as `predict` and `predict_proba` do. It does not check its inputs: a missing value gives missing
+    values.
 
     Parameters
     ----------
@@ -77,6 +80,9 @@ def _outputs(model: Any, X: Tensor) -> dict[str, tuple[Tensor, Any, int]]:
         mean, std = _regression(model, X)
         axes = 1 if model._single else 2
         return {"mean": (mean, double, axes), "std": (std, double, axes)}
+    if isinstance(model, SparsePoissonRegressor):
+        mean, std = _counts(model, X)
+        return {"mean": (mean, double, 1), "std": (std, double, 1)}
     if isinstance(model, GaussianClassifier):
         scores, probabilities = _classification(model, X)
         label, kind = _label(model.classes_, scores)
@@ -117,10 +123,18 @@ def _regression(model: GaussianRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
     return (means[0], stds[0]) if model._single else (stack(means, axis=1), stack(stds, axis=1))
 
 
+def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of new counts, for an exposure of one: the rate is log-normal."""
+    (fit,) = model._fits
+    m, v = _latent(fit, X)
+    mean = apply("Exp", m + 0.5 * v)
+    return mean, apply("Sqrt", mean + (apply("Exp", v) - 1.0) * mean * mean)
+
+
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of a linear predictor, row by row."""
     for method in ("latent", "latent_variance", "own_variance"):
-        if getattr(type(fit), method) not in (getattr(LinearFit, method), getattr(KernelFit, method)):
+        if getattr(type(fit), method) not in [getattr(cls, method) for cls in (LinearFit, KernelFit, StudentFit)]:
             raise ValueError(f"to_onnx knows no graph for a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
@@ -138,6 +152,8 @@ def _design(basis: LinearBasis | KernelBasis, X: Tensor) -> Tensor:
 
 def _own_variance(fit: LinearFit, X: Tensor) -> Tensor | float:
     """Variance of each new observation that it shares with no other."""
+    if isinstance(fit, StudentFit):
+        return student_variance(fit)
     if not isinstance(fit, KernelFit):
         return fit.noise_variance
     own = fit.noise_variance + fit.excess

@@ -1,0 +1,257 @@
+"""Sparse Poisson regression: counts with a log link."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
+
+from sparsebayes.core.likelihoods import Poisson, poisson_deviance
+from sparsebayes.core.mixtures import log_normal_moments, poisson_interval
+from sparsebayes.core.prices import PerUnit, classification_price
+from sparsebayes.core.priors import ARD
+from sparsebayes.core.types import FloatArray
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import glm
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
+from sparsebayes.estimators._base import (
+    checked_weight,
+    progress,
+    threads_for,
+    warn_unless_converged,
+    watched,
+    whole_fit,
+)
+from sparsebayes.estimators._linear import LinearFit, glm_fit
+from sparsebayes.estimators._regressor import LinearRegressor, check_coverage
+
+
+class SparsePoissonRegressor(LinearRegressor):
+    """Poisson regression that finds which features matter.
+
+    Counts y are Poisson with rate exposure × exp(intercept + Xw). Every weight has a zero-mean Gaussian prior with its
+    own precision (automatic relevance determination). The precisions are those of largest evidence, by Laplace's
+    method, less a price for each feature kept. See docs/counts.md.
+
+    Parameters
+    ----------
+    min_gain : "auto" or float, default="auto"
+        Evidence, in nats, that a feature must bring to be kept. "auto" controls false discoveries: it asks for a
+        squared z-score of log D + log max(N, D) or more (N rows, D features; docs/min_gain.md). 0 is the textbook rule,
+        which keeps many features that carry nothing.
+    rule : {"fixed-point", "em"}, default="fixed-point"
+        With `min_gain=0`: how all precisions are re-estimated at once, by MacKay's fast rule or by EM. With a positive
+        `min_gain` features are searched one by one, and this has no effect.
+    max_scale : float, default=1000.0
+        Largest prior standard deviation of a weight, for a feature of standard deviation one. It keeps weights finite
+        where a feature alone marks rows without any event.
+    fit_intercept : bool, default=True
+        Whether the model has an intercept.
+    max_iter : int, default=10000
+        Largest number of steps.
+    tol : float, default=1e-6
+        Iterations end when neither the objective (in nats) nor the log precisions move by more than this.
+    verbose : int, default=0
+        1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Posterior mean of the weights, zero for features that are gone. One unit more of a feature multiplies the rate
+        by exp of its weight.
+    intercept_ : float
+        Log rate per unit of exposure at x = 0.
+    active_ : ndarray of int
+        Indices of the features kept.
+    precision_, covariance_ : ndarray
+        Prior precisions and posterior covariance of the kept weights.
+    dispersion_ : float
+        Pearson's χ² over its degrees of freedom. It is near 1 for Poisson counts. Much larger values mean that the
+        counts vary more than the model says: intervals are then too narrow and too many features may be kept.
+    relevance_ : ndarray of shape (n_features,)
+        γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
+    gain_ : ndarray of shape (n_features,)
+        Evidence, in nats, that each feature brings, or would bring if it were added.
+    min_gain_ : float
+        The price in nats that was charged for each feature.
+    log_evidence_ : float
+        Log probability of y with the weights integrated out, by Laplace's method.
+    optimality_gap_ : float
+        Nats that the best single change would bring by the local Gaussian approximation.
+    evidence_path_, converged_, n_iter_, n_jittered_
+        As in `ARDRegressor`.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsebayes import SparsePoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 50))
+    >>> hours = rng.uniform(1, 10, 200)
+    >>> y = rng.poisson(hours * np.exp(0.6 * X[:, 3] - 0.5 * X[:, 7]))
+    >>> model = SparsePoissonRegressor().fit(X, y, exposure=hours)
+    >>> model.active_
+    array([3, 7])
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "rule": [StrOptions({"fixed-point", "em"})],
+        "max_scale": [Interval(Real, 0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        min_gain: str | float = "auto",
+        rule: str = "fixed-point",
+        max_scale: float = 1000.0,
+        fit_intercept: bool = True,
+        max_iter: int = 10_000,
+        tol: float = 1e-6,
+        verbose: int = 0,
+    ) -> None:
+        self.min_gain = min_gain
+        self.rule = rule
+        self.max_scale = max_scale
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    @whole_fit
+    @_fit_context(prefer_skip_nested_validation=True)
+    @watched
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> "SparsePoissonRegressor":
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Counts: zero or positive. Values that are not whole numbers are allowed, as for scikit-learn's
+            `PoissonRegressor`; the log evidence is then that of a quasi-likelihood.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often each row counts: an integer weight is the same as repeated rows.
+        exposure : array-like of shape (n_samples,), optional
+            Time, area or population at risk of each row, positive. The rate is proportional to it.
+        """
+        X, y, weight, counts = self._validated(X, y, sample_weight)
+        offset = _log_exposure(exposure, len(counts))[counts]
+        _check_counts(y)
+        if self.fit_intercept and not y.any():
+            raise ValueError("y is zero in every row: the log rate has no finite estimate")
+        with threads_for(X.size):
+            fit = self._fit_counts(X, y, weight, offset)
+        self._store([fit], single=True)
+        self.dispersion_ = _dispersion(fit, y, weight, self._moments(X, offset)[0])
+        warn_unless_converged(self)
+        return self
+
+    def _fit_counts(self, X: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray) -> LinearFit:
+        """The fit in the data's units; the search works on columns of mean square one."""
+        n_features = X.shape[1]
+        auto = self.min_gain == "auto"
+        price = classification_price(float(weight.sum()), n_features) if auto else float(self.min_gain)
+        problem = Problem(
+            design=DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted(),
+            t=y,
+            weight=weight,
+            likelihood=Poisson(offset),
+            prior=ARD(min_alpha=1 / self.max_scale**2),
+            price=PerUnit(price),
+            flat_intercept=self.fit_intercept,
+        )
+        result = glm.sparse(problem, self.rule, Settings(self.tol, self.max_iter, progress(self.verbose)))
+        return glm_fit(problem, result, n_features)
+
+    def _log_rate(self, X: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of the log rate."""
+        (fit,) = self._fits
+        return fit.latent(X) + offset, fit.latent_variance(X)
+
+    def _moments(self, X: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of the rate."""
+        return log_normal_moments(*self._log_rate(X, offset))
+
+    def predict(
+        self, X: Any, return_std: bool = False, *, exposure: Any = None
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Expected counts: the posterior mean of the rate, exp(m + v/2) for a log rate of mean m and variance v.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Also return the standard deviation of new counts: their variance is the expected count plus the variance
+            of the rate.
+        exposure : array-like of shape (n_samples,), optional
+            Exposure of each row; 1 by default.
+        """
+        X = self._validate(X)
+        mean, variance = self._moments(X, _log_exposure(exposure, len(X)))
+        return (mean, np.sqrt(mean + variance)) if return_std else mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
+        """Central interval of new counts: lower and upper end, both included, on the last axis.
+
+        The ends are whole numbers. Counts are discrete, so the interval holds with probability `coverage` or more.
+        Ends beyond 2⁵³ are given as infinite.
+        """
+        check_coverage(coverage)
+        X = self._validate(X)
+        return poisson_interval(*self._log_rate(X, _log_exposure(exposure, len(X))), coverage)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
+        """D², the share of the Poisson deviance that is explained.
+
+        1 is the best value. The model without features, which predicts the same rate per unit of exposure for all
+        rows, has 0.
+        """
+        X = self._validate(X)
+        offset = _log_exposure(exposure, len(X))
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+        _check_counts(y)
+        check_consistent_length(X, y)
+        weight = checked_weight(sample_weight, X)
+        exposed = np.exp(offset)
+        constant = exposed * (weight @ y / (weight @ exposed))
+        deviance = [float(weight @ poisson_deviance(y, mean)) for mean in (self._moments(X, offset)[0], constant)]
+        return 1 - deviance[0] / deviance[1] if deviance[1] else float(deviance[0] == 0)
+
+
+def _check_counts(y: FloatArray) -> None:
+    if (y < 0).any():
+        raise ValueError(f"y has negative values (the smallest is {y.min():g}): counts must be zero or positive")
+
+
+def _log_exposure(exposure: Any, n_rows: int) -> FloatArray:
+    """Logarithm of the exposure of each row; 0 where none is given."""
+    if exposure is None:
+        return np.zeros(n_rows)
+    exposure = check_array(exposure, ensure_2d=False, dtype=np.float64, input_name="exposure")
+    if exposure.shape != (n_rows,):
+        raise ValueError(f"exposure has shape {exposure.shape}, but X has {n_rows} rows: give one number for each row")
+    if not (exposure > 0).all():
+        raise ValueError(f"exposure must be positive in every row; the smallest is {exposure.min():g}")
+    return np.asarray(np.log(exposure))
+
+
+def _dispersion(fit: LinearFit, y: FloatArray, weight: FloatArray, mean: FloatArray) -> float:
+    """Pearson's χ² over the degrees of freedom that intercept and weights leave."""
+    left = float(weight.sum()) - fit.basis.ones - float(fit.gamma.sum())
+    return float(weight @ ((y - mean) ** 2 / mean)) / max(left, 1.0)
