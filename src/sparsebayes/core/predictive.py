@@ -1,4 +1,4 @@
-"""From the posterior of the linear predictor (mean m, variance v per row) to predictions (mathematics, section 6)."""
+"""Predictions from mean m and variance v of each row's linear predictor (docs/mathematics.md, section 6)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""How prior precisions and the noise are re-estimated from the posterior (mathematics, sections 1, 2 and 4).
+"""How prior precisions and the noise are re-estimated from the posterior (docs/mathematics.md, sections 1 and 2).
 
 A Gamma(a, b) hyper-prior is counted as a density of log α, so that it adds a log α - b α to the log evidence and its
 mode is what the rules below reach; a = b = 0 is flat and leaves plain evidence maximisation.
@@ -75,7 +75,8 @@ def gain(alpha: FloatArray, s: FloatArray, q: FloatArray, strength: Scalar = 0.0
 def ard_candidate(s: FloatArray, q: FloatArray, a: Scalar = 0.0, b: FloatArray | Scalar = 0.0) -> FloatArray:
     """The precision of largest gain given everything else; ∞ where the basis is better left out.
 
-    Flat hyper-prior: α = s²/(q² - s) when q² > s (mathematics, section 4). Otherwise the mode of gain + a log α - b α.
+    Flat hyper-prior: α = s²/(q² - s) when q² > s (docs/mathematics.md, section 2). Otherwise the mode of
+    gain + a log α - b α.
     """
     if is_flat(a, b):
         excess = q**2 - s
@@ -88,7 +89,7 @@ def laplace_candidate(s: FloatArray, q: FloatArray, strength: Scalar) -> FloatAr
     """The precision of largest gain under a Laplace prior on the weights: gain - ½ strength/α, strength = λ/σ².
 
     The weights' variances σ²g = 1/α have the density (λ/2) exp(-λg/2) in g. In terms of g the maximum is
-    [-s - 2 strength + √(s² + 4 strength q²)] / (2λs) when q² - s > strength (docs/mathematics.md, section 4); written
+    [-s - 2 strength + √(s² + 4 strength q²)] / (2λs) when q² - s > strength (docs/mathematics.md, section 2); written
     as below no digits are lost near that threshold, and strength 0 is seen to be ARD.
     """
     excess = q**2 - s - strength

@@ -1,4 +1,4 @@
-"""The batch way to sample and feature weights: both blocks in turns, all scales at once (mathematics, section 5).
+"""Sample and feature weights in batch: both in turns, all scales at once (docs/mathematics.md, section 5).
 
 The source's alternation, with three corrections: the step in θ follows the gradient of the evidence rather than that of
 the likelihood at the posterior mean, its curvature is kept positive definite, and a line search makes sure that the

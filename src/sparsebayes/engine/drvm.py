@@ -1,6 +1,6 @@
-"""Regression that chooses samples and features together (DRVM; mathematics, section 5): the model that is weighed.
+"""Regression that chooses samples and features together (DRVM; docs/mathematics.md, section 5).
 
-How the weights of the inputs are found is in engine/theta.py; here is what it asks of a regression.
+engine/theta.py finds the weights of the inputs; this module is what it asks of a regression.
 """
 
 from dataclasses import dataclass

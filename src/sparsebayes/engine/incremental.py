@@ -1,4 +1,4 @@
-"""Variational logistic regression on rows that arrive one by one or in blocks (mathematics, section 7).
+"""Variational logistic regression on rows that arrive one by one or in blocks (docs/mathematics.md, section 7).
 
 The posterior and the number of rows seen are the whole state. A block's ξ are iterated together; when the block has
 fewer rows than there are weights, that happens among the rows (for a single row: Sherman-Morrison and the determinant

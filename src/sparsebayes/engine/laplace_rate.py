@@ -1,4 +1,4 @@
-"""The rate λ of a Laplace prior on the weights, scaled by the noise (BLS; docs/mathematics.md, section 4).
+"""The rate λ of a Laplace prior on the weights, scaled by the noise (BLS; docs/mathematics.md, section 2).
 
 Each weight has the variance σ²g with its own g, and the g have the density (λ/2) exp(-λg/2) (core/priors.py, Laplace).
 At λ = 0 that is ARD; the larger λ is, the smaller the weights are, and in the end none stays.

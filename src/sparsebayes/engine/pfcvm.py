@@ -1,11 +1,10 @@
-"""Feature weights for two classes (PFCVM; mathematics, section 5): the labels as numbers say what a feature is worth.
+"""Feature weights for two classes (PFCVM; docs/mathematics.md, section 5), found by a regression of the labels.
 
-A probabilistic classification vector machine (engine/pcvm.py) with weights inside its kernel has an evidence of its
-own, in Laplace's approximation. It is a poor judge of features: each that comes in brings the classes nearer to being
-separable, rows are saturated, and where no curvature is left the approximation means nothing. The regression of the
-labels ±1 on the same kernel columns has an exact evidence, and what it looks for is the difference of the class
-probabilities. So the weights are found there (engine/feature_weights.py), and the machine is then fitted on the kernel
-that they make.
+A probabilistic classification vector machine with weights inside its kernel has an evidence of its own, in Laplace's
+approximation. It is a poor guide: every feature brings the classes nearer to being separable, rows saturate, and where
+no curvature is left the approximation fails. The regression of the labels ±1 on the same kernel columns has an exact
+evidence, and its target is the difference of the class probabilities. So the weights are found there (engine/theta.py),
+and the machine is then fitted on that kernel.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """All precisions at once: Newton's method for the log evidence in log α. Written here and nowhere else.
 
 With x = log α the gradient of the log evidence is ½(1 - α(μ² + Σ_mm)), and the second derivatives follow from
-∂μ/∂x_j = -α_j μ_j Σ_j and ∂Σ/∂x_j = -α_j Σ_j Σ_jᵀ (docs/mathematics.md, section 4).
+∂μ/∂x_j = -α_j μ_j Σ_j and ∂Σ/∂x_j = -α_j Σ_j Σ_jᵀ (docs/mathematics.md, section 4.4).
 """
 
 import numpy as np

@@ -8,7 +8,8 @@
 4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
    again under the same view. The certificate is that nothing is left, in nats.
 
-With Gaussian noise the view is the problem itself, and engine/gaussian_search.py is all of the search.
+With Gaussian noise the view is the problem itself, and engine/gaussian_search.py is all of the search. See
+docs/mathematics.md, section 4.5.
 """
 
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Several classes at once: sparse multinomial logistic regression with a joint softmax (seed 000: SMLR and RMLR).
+"""Several classes at once: sparse multinomial logistic regression with a joint softmax (SMLR and RMLR; docs/mathematics.md, section 8).
 
 The model and its curvature are in `core.multinomial`. The C intercepts add up to zero, because the softmax does not
 see a common shift; the integral over them is taken in the C - 1 log-odds against any one class (whichever: it is the

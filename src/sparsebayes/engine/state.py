@@ -2,7 +2,7 @@
 
 `State` is the readable definition; `native/state.hpp` is the same compiled. Both hold the posterior of the model and
 S, Q of the candidates, and keep them current by rank-one updates while columns come and go (docs/mathematics.md,
-section 4; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
+section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
 """
 
 from collections.abc import Callable
