@@ -1,6 +1,8 @@
 """The code in the documents runs, and says what is true."""
 
+import ast
 import re
+import sys
 from itertools import combinations
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, nbinom, norm
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes import RVMRegressor
+from sparsebayes import ARDRegressor, RVMRegressor
 from sparsebayes.core.kernels import rbf
 from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.prices import PerUnit, total
@@ -191,6 +193,74 @@ def test_the_example_of_a_kernel_is_the_rational_quadratic(rng, contributed):
     x = np.linspace(-3, 3, 60)[:, None]
     model = RVMRegressor(kernel=kernel).fit(x, np.sin(2 * x[:, 0]) + 0.05 * rng.standard_normal(60))
     assert model.score(x, np.sin(2 * x[:, 0])) > 0.98
+
+
+def names_in(path):
+    """Functions, classes and Class.method of a Python file; of C++ everything that is followed by a parenthesis."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        return set(re.findall(r"(\w+)\(", text))
+    names = set()
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
+    return names
+
+
+WALK = re.findall(r"`([\w/]+\.(?:py|hpp)):([\w.]+)`", (ROOT / "docs/walk.md").read_text())
+
+
+@pytest.mark.parametrize(("path", "name"), sorted(set(WALK)), ids=":".join)
+def test_the_walk_names_what_exists(path, name):
+    assert name in names_in(ROOT / "src/sparsebayes" / path)
+
+
+def test_the_first_walk_has_no_more_than_eight_files():
+    first = (ROOT / "docs/walk.md").read_text().split("## Classes")[0]
+    files = {path for path, name in WALK if f"`{path}:{name}`" in first}
+    assert 5 < len(files) <= 8
+
+
+def test_the_first_walk_is_the_way_of_a_fit(rng):
+    """Every Python function of the first walk is called by a fit (step 6 also names the NumPy form, which is not)."""
+    first = (ROOT / "docs/walk.md").read_text().split("## Classes")[0]
+    called = set()
+
+    def note(frame, event, arg):
+        path = frame.f_code.co_filename
+        if event == "call" and "sparsebayes" in path:
+            called.add((path.split("sparsebayes/")[-1], frame.f_code.co_qualname))
+
+    X = rng.standard_normal((40, 600))
+    sys.setprofile(note)
+    try:
+        ARDRegressor().fit(X, X[:, 0] + 0.1 * rng.standard_normal(40))
+    finally:
+        sys.setprofile(None)
+    named = {(path, name) for path, name in WALK if path.endswith(".py") and f"`{path}:{name}`" in first}
+    named.discard(("engine/state.py", "State"))
+    assert named - called == set()
+
+
+CITATIONS = [
+    (path.relative_to(ROOT).as_posix(), number)
+    for path in sorted((ROOT / "src").rglob("*.py"))
+    for cited in re.findall(r"docs/mathematics\.md,\s+sections? ([\d., and to]+)", path.read_text())
+    for number in re.findall(r"\d(?:\.\d)?", cited)
+]
+
+
+@pytest.mark.parametrize(("path", "number"), sorted(set(CITATIONS)))
+def test_cited_sections_of_the_mathematics_exist(path, number):
+    headings = re.findall(r"^#+ (\d(?:\.\d)?)", (ROOT / "docs/mathematics.md").read_text(), flags=re.MULTILINE)
+    assert number in headings
+
+
+def test_the_mathematics_are_cited_by_their_address():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"(?<!docs/)mathematics, section", path.read_text()), path
 
 
 def test_the_ten_lines_of_the_readme_find_the_ten_features():
