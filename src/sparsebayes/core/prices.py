@@ -62,8 +62,8 @@ class HalfTheRows:
 
     With as many columns as rows the evidence grows without bound as the model takes one column per row and the noise
     vanishes. Fewer than half of the rows would then be left to tell the noise. The charge begins without a kink; at
-    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve. It is a guard without a derivation; the derived form
-    k²/(n - k) predicts worse (docs/mathematics.md, section 4.3).
+    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve. It is a guard without a derivation: the derived
+    form, k²/(n - k), predicts worse (docs/mathematics.md, section 4.3).
     """
 
     rows: float

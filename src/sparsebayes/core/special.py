@@ -12,7 +12,8 @@ log_sigmoid = log_expit
 def jj_lambda(xi: FloatArray | Scalar) -> FloatArray:
     """λ(ξ) = tanh(ξ/2) / (4ξ), the curvature of the Jaakkola-Jordan bound; λ(0) = 1/8.
 
-    Below |ξ| = 5e-3 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is below rounding.
+    Below |ξ| = 5e-3 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is
+    1e-17 of it.
     """
     xi = np.abs(np.asarray(xi, dtype=np.float64))
     small = xi < 5e-3

@@ -156,7 +156,7 @@ class DenseRows:
         return self.project(self.columns(which))
 
     def prepare_gram(self) -> None:
-        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns, one by one."""
+        """Compute the whole Gram matrix now, unless it is too large: a search asks for many of its columns."""
         if self.n_columns <= WHOLE_GRAM:
             self.gram()
 

@@ -3,8 +3,8 @@
 1. One wide pass gives S and Q of all candidates under the view of the present model (engine/candidates.py).
 2. The most promising of them are the working set. Under the view they are a least-squares problem with known noise, on
    which the Gaussian search (engine/ascent.py) runs to its end. Columns that it added are the proposal.
-3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py). Nothing
-   leaves except on the real priced evidence, and nothing enters that does not raise it.
+3. The model with the proposal is fitted under the real likelihood, on its own few columns (engine/scale_fit.py).
+   Nothing leaves except on the real priced evidence, and nothing enters that does not raise it.
 4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
    again under the same view. The certificate is that nothing is left, in nats.
 
@@ -29,21 +29,27 @@ from sparsebayes.engine.scale_fit import ScaleFit, fit_scales, refitted, with_mo
 from sparsebayes.engine.state import ALL_COLUMNS, rank_candidates
 
 WORKING_SET = 128
-"""Columns whose products are formed for a proposal, beside those in the model."""
+"""Columns whose products are formed for a proposal, beside those in the model. 64 and 256 end at the same models
+(experiments/constants.py); the cost grows with their square."""
 LOOSE = 0.03
-"""Nats to which models are fitted while the search goes on: the next proposal moves them by more."""
+"""Nats to which models are fitted while the search goes on: the next proposal moves them by more. With a tenth
+of it 1 of 88 fits ends elsewhere, with ten times 5, no better and no worse."""
 MIN_RISE = 1e-3
-"""Nats of real evidence that a move must bring where columns have a price; less is within the view's own error."""
+"""Nats of real evidence that a move must bring where columns have a price; less is within the view's own error.
+A tenth or ten times as much ends at the same models."""
 DOUBT = 3.0
-"""What a kept column is worth by the view is believed from this many prices on; below, the model is fitted without it."""
+"""From this many prices on the view's worth of a kept column is believed; below, the model is fitted without it. 6 ends
+at the same models; 1.5 loses 0.1 nats on average in variational fits."""
 TRIES = 3
-"""Single columns of a refused proposal, best first, that are tried alone."""
+"""Single columns of a refused proposal, best first, that are tried alone. 2 and 6 end at the same models."""
 LOWER_PRICE = 3.0
-"""A perturbation divides all prices by this, so that columns enter which only pay together."""
+"""A perturbation divides all prices by this, so that columns enter which only pay together. 6 ends at the same
+models; 1.5 loses 0.2 nats on average in variational fits."""
 PERTURBED_ADDITIONS = 10
-"""Columns that a perturbation may add."""
+"""Columns that a perturbation may add; 5 and 20 end at the same models."""
 LABEL_NOISE = 0.03
-"""Noise, as a share of the target's variance under the first view, with which free columns start; see `cold_start`."""
+"""Noise, as a share of the target's variance under the first view, with which free columns start; see `cold_start`.
+Half or twice as much loses 0.3 to 0.4 nats on kernel classifiers, about one to two standard errors."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ class Search:
     def propose(
         self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
     ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Columns to add, their precisions and those of the model: what the Gaussian search makes of it under its view."""
+        """Columns to add, their precisions and those of the model, by the Gaussian search under the view."""
         promising = np.flatnonzero(gain > 0)
         order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:WORKING_SET]
         columns = np.append(fit.active, np.sort(promising[order]))
@@ -147,7 +153,7 @@ class Search:
         ascent = Ascent(view, Solution(np.arange(len(fit.active)), fit.alpha, 1.0))
         # Finer than a tenth of what is promised need not be: the real likelihood decides in the end.
         limits = Limits(min(LOOSE, 0.1 * float(gain.max())), hold_noise=True, max_additions=room)
-        ascent.run(limits, Trace(), 10 * len(columns))
+        ascent.run(limits, Trace(), 10 * len(columns))  # a limit, not the stop rule
         alpha = ascent.state.alpha
         inside, new = alpha[: len(fit.active)], np.flatnonzero(np.isfinite(alpha[len(fit.active) :])) + len(fit.active)
         others = np.where(np.isfinite(inside), inside, fit.alpha)

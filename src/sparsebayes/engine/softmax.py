@@ -1,4 +1,4 @@
-"""Several classes at once: sparse multinomial logistic regression with a joint softmax (SMLR and RMLR; docs/mathematics.md, section 8).
+"""Several classes at once: multinomial logistic regression with a joint softmax (docs/mathematics.md, section 8).
 
 The model and its curvature are in `core.multinomial`. The C intercepts add up to zero, because the softmax does not
 see a common shift; the integral over them is taken in the C - 1 log-odds against any one class (whichever: it is the
@@ -26,13 +26,15 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.batch import PRICE_INFLATION, PRUNE_BELOW
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
+from sparsebayes.engine.view import HALVINGS, NEWTON_STEPS
 
-NEWTON_STEPS = 100
-HALVINGS = 40
+ROUNDING = 1e-15
+"""Share of the objective that a Newton step may seem to lose by rounding."""
 SETTLED = 1e-16
 """Newton's method ends when a step promises less than this part of the objective; it is then 1e-8 deviations long."""
 EXTREME = 1e12
-"""Precisions stay within this factor of the most that the data could say about a weight."""
+"""Precisions stay within this factor of the most that the data could say about a weight: beyond, γ is 0 or 1 but for
+1e-12 and nothing changes any more."""
 
 
 class Mode(NamedTuple):
@@ -102,7 +104,7 @@ class SoftmaxProblem:
             for length in 0.5 ** np.arange(HALVINGS):
                 there = w + length * step, level + length * (U @ z)
                 new_value, new_p = self._penalised(design, alpha, *there)
-                if new_value >= value - 1e-15 * (1 + abs(value)):
+                if new_value >= value - ROUNDING * (1 + abs(value)):
                     break
             else:
                 if not w.any():
@@ -139,7 +141,8 @@ class SoftmaxProblem:
         """Nats that each feature's weights bring together, each at its best precision, given the other features.
 
         With Σ the covariance of the feature's own weights, S = Σ⁻¹ - A and q = Σ⁻¹μ are for them what s and q are for
-        one weight. From an empty feature on, the best change of a single precision is made, C + 2 times.
+        one weight. From an empty feature on, the best change of a single precision is made, C + 2 times: each class can
+        enter, and two changes are left to correct the first.
         """
         place, Sigma = posterior.feature_blocks(self.rows.n_columns)
         some = np.flatnonzero((place >= 0).any(axis=1))
@@ -224,12 +227,13 @@ def solve(
     """Iterate a scale rule until the evidence moves by less than `tol` nats; `alpha` (C×D) is the start.
 
     `shared` says that the rule gives all weights one precision (RMLR): then nothing leaves and nothing is priced.
-    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ < PRUNE_BELOW. With a price, the precisions of features
-    that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they leave
-    when even together they determine less than PRUNE_BELOW. Of the features that become worth their price as their rivals
-    fade only the best returns in each iteration, and the others wait: two copies would return, and fade, together. It
-    returns once, and then stays while the evidence without it is lower by the price: near the price, and for features
-    that separate the classes, what `worth` says from one mode depends on whether the feature has faded there.
+    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ < PRUNE_BELOW. With a price, the precisions of
+    features that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they
+    leave when even together they determine less than PRUNE_BELOW. Of the features that become worth their price as
+    their rivals fade only the best returns in each iteration, and the others wait: two copies would return, and fade,
+    together. It returns once, and then stays while the evidence without it is lower by the price: near the price, and
+    for features that separate the classes, what `worth` says from one mode depends on whether the feature has faded
+    there.
     """
     given, C = problem.rows, problem.n_classes
     if problem.flat_intercept and not (np.bincount(problem.t, problem.weight, C) > 0).all():

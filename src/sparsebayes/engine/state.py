@@ -24,13 +24,17 @@ if TYPE_CHECKING:
     from sparsebayes.engine import _native
 
 COPY = 1 - 1e-10
-"""Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products."""
+"""Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products,
+sin² = 2e-10; a search that kept both could not tell their weights apart."""
 PREFETCH = 32
-"""Gram columns that are computed in one pass over the rows: the pass is then bound by arithmetic, not by memory."""
+"""Gram columns that are computed in one pass over the rows: the pass is then bound by arithmetic, not by memory.
+(20,000×2,000, one thread: 8 ms a column instead of 19.)"""
 WORKING_SET = 64
-"""Candidates that are kept current between two surveys of all; the next few actions are nearly always among them."""
+"""Candidates that are kept current between two surveys of all; the next few actions are nearly always among them.
+32 and 128 end at the same models (experiments/constants.py)."""
 ALL_COLUMNS = 512
-"""With at most this many columns all of them are kept current: that costs less than a survey."""
+"""With at most this many columns all of them are kept current: that costs less than a survey. 256
+and 1,024 end at the same models."""
 
 
 def working_set_size(n_columns: int) -> int:
@@ -39,7 +43,7 @@ def working_set_size(n_columns: int) -> int:
 
 
 def rank_candidates(gain: FloatArray, S: FloatArray, Q: FloatArray) -> IntArray:
-    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns has no influence."""
+    """Candidates by what they bring; those that bring nothing by q²/s, so that the order of columns does not matter."""
     return np.lexsort((-np.where(S > 0, Q**2 / np.where(S > 0, S, 1.0), 0.0), -gain))
 
 

@@ -1,10 +1,10 @@
 """Weights of the inputs inside a kernel, found together with the vectors (docs/mathematics.md, section 5).
 
 For fixed centres the log evidence is a smooth function of the feature weights θ ≥ 0 and of the scales of the model, so
-it is climbed by its gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so climb and search
-take turns. A feature that does not bring its price leaves: see `Weigher.pruned`. There are many maxima, and a higher
-one does not always predict better; so several starts are made, and their ends are compared by a score that charges for
-all that was chosen, features and vectors.
+it is climbed by its gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so climb
+and search take turns. A feature that does not bring its price leaves: see `Weigher.pruned`. There are many maxima, and
+a higher one does not always predict better; so several starts are made, and their ends are compared by a score that
+charges for all that was chosen, features and vectors.
 """
 
 from collections.abc import Callable, Iterable

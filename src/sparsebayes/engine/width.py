@@ -1,8 +1,8 @@
 """The kernel width γ of largest log evidence: starts on a grid, then gradient and search in turns. No cross-validation.
 
 For given kept centres Z the log evidence is a smooth function of γ and the scales (log α, log σ²), and its gradient
-costs no more than the evidence (engine/evidence_gradient.py; ∂k/∂γ is in core/kernels.py, SLOPES). Which centres are worth keeping
-changes with γ; so `maximise_width` alternates between a search at fixed γ and a climb at fixed centres.
+costs no more than the evidence (engine/evidence_gradient.py; ∂k/∂γ is in core/kernels.py, SLOPES). Which centres are
+worth keeping changes with γ; so `maximise_width` alternates between a search at fixed γ and a climb at fixed centres.
 """
 
 from collections.abc import Callable
