@@ -263,6 +263,36 @@ def test_the_mathematics_are_cited_by_their_address():
         assert not re.search(r"(?<!docs/)mathematics, section", path.read_text()), path
 
 
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def anchors(page):
+    """Addresses of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for address in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        path, _, anchor = address.partition("#")
+        if "://" in path:
+            continue
+        target = (page.parent / path) if path else page
+        assert target.exists(), address
+        assert not anchor or anchor in anchors(target), address
+
+
+MODULES = sorted(
+    {each for page in PAGES for each in re.findall(r"`((?:core|data|engine|estimators)/\w+\.py)", page.read_text())}
+)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_named_in_the_documents_exist(module):
+    assert (ROOT / "src/sparsebayes" / module).exists()
+
+
 def test_the_ten_lines_of_the_readme_find_the_ten_features():
     code = python_blocks("README.md")[0]
     namespace = {}
