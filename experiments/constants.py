@@ -28,7 +28,7 @@ CONSTANTS = {
     "least_squares": ["INITIAL_NOISE", "LOW_NOISE"],
     "reweighted": ["MAX_INFLATION"],
     "scale_fit": ["SLOWEST", "FASTER", "JUDGE_BELOW"],
-    "scales": ["LONGEST", "MIN_CURVATURE", "MIN_GAMMA"],
+    "scales": ["LONGEST", "MIN_GAMMA"],
     "search": [
         "WORKING_SET",
         "LOOSE",
@@ -42,7 +42,7 @@ CONSTANTS = {
     "state": ["WORKING_SET", "ALL_COLUMNS", "PREFETCH"],
     "view": ["LONGEST_LEAP"],
 }
-BY_TEN = {"LOOSE", "MAX_CHANGE", "MAX_INFLATION", "MIN_CURVATURE", "MIN_RISE", "MIN_Z", "PERTURBED_TOL", "PRUNE_BELOW"}
+BY_TEN = {"LOOSE", "MAX_CHANGE", "MAX_INFLATION", "MIN_RISE", "MIN_Z", "PERTURBED_TOL", "PRUNE_BELOW"}
 BY_TEN |= {"TINY_PRECISION"}
 """Constants that are an order of magnitude."""
 GROWTH = {"FASTER", "PRICE_INFLATION"}

@@ -8,7 +8,7 @@ from scipy.stats import norm
 from sparsebayes.core.multinomial import (
     ByRows,
     ByWeights,
-    Design,
+    ClassDesigns,
     averaged_probabilities,
     even_normal,
     lower_roots,
@@ -25,7 +25,7 @@ def case(rng):
     """A design with other columns in each class, and P in full: row by row, from the definition of W."""
     X = rng.standard_normal((N, D))
     columns = (np.array([0, 1, 3, 4]), np.array([2]), np.array([0, 1, 2, 4]))
-    design = Design(tuple(DenseRows.of(X[:, which]) for which in columns), columns)
+    design = ClassDesigns(tuple(DenseRows.of(X[:, which]) for which in columns), columns)
     alpha = np.exp(rng.normal(0, 2, 9))
     p = softmax_probabilities(2 * rng.standard_normal((N, C)))
     weight = rng.uniform(0.5, 3, N)
@@ -68,7 +68,7 @@ def test_a_design_predicts_projects_and_forgets_class_by_class(case, rng):
 
 def test_classes_with_the_same_columns_and_weights_share_an_outer_product(rng):
     rows = DenseRows.of(rng.standard_normal((4, 6)))
-    design = Design((rows, rows, rows), (np.arange(6),) * 3)
+    design = ClassDesigns((rows, rows, rows), (np.arange(6),) * 3)
     weight = np.concatenate([np.ones(12), np.full(6, 2.0)])
     first, second, third = design.outers(weight)
     assert first is second

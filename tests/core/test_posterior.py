@@ -11,11 +11,15 @@ from sparsebayes.core.posterior import _by_rows, gaussian_posterior, posterior_f
 SHAPES = [(9, 4), (4, 9), (5, 5)]
 
 
-def by_columns(rows, precision, shift, alpha):
-    return posterior_from_gram(rows.gram(precision), rows.project(shift), alpha)
+def by_columns(rows, precision, shift, alpha, own_shift=0.0):
+    return posterior_from_gram(rows.gram(precision), rows.project(shift) + own_shift, alpha)
 
 
-@pytest.fixture(params=[by_columns, _by_rows, gaussian_posterior])
+def by_rows(rows, precision, shift, alpha, own_shift=0.0):
+    return _by_rows(rows, precision, shift, alpha, own_shift)
+
+
+@pytest.fixture(params=[by_columns, by_rows, gaussian_posterior])
 def posterior_of(request):
     return request.param
 
@@ -52,6 +56,19 @@ def test_each_shape_is_the_dense_inverse(shape, posterior_of, precision, explici
     new = explicit_rows(rng.standard_normal((6, m)))
     np.testing.assert_allclose(posterior.predictor_variance(new), np.diag(new.Phi @ Sigma @ new.Phi.T), rtol=1e-10)
     assert posterior.jitter == 0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_linear_term_of_the_prior_moves_the_mean(shape, posterior_of, precision, explicit_rows, rng):
+    n, m = shape
+    rows = explicit_rows(rng.standard_normal(shape))
+    alpha, shift, b, own = rng.uniform(0.2, 5, m), rng.standard_normal(n), precision(n), rng.standard_normal(m)
+    Sigma = np.linalg.inv(np.diag(alpha) + rows.Phi.T @ np.diag(np.broadcast_to(b, n)) @ rows.Phi)
+    posterior = posterior_of(rows, b, shift, alpha, own)
+    np.testing.assert_allclose(posterior.mean, Sigma @ (rows.Phi.T @ shift + own), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(posterior.covariance(), Sigma, rtol=1e-10, atol=1e-12)
+    quadratic = posterior.quadratic(rows.Phi)
+    np.testing.assert_allclose(quadratic, np.diag(rows.Phi @ Sigma @ rows.Phi.T), rtol=1e-10)
 
 
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6)])

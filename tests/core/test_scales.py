@@ -6,9 +6,9 @@ import pytest
 from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.scales import (
     ard_candidate,
-    bls_candidate,
     em,
     gain,
+    laplace_candidate,
     mackay,
     noise_em,
     noise_mackay,
@@ -200,28 +200,28 @@ def test_a_column_of_zeros_is_left_out(a, b):
     assert np.isinf(ard_candidate(np.zeros(2), np.zeros(2), a, b)).all()
 
 
-@pytest.mark.parametrize("pull", [1e-6, 0.3, 4.0, 200.0])
-def test_the_laplace_candidate_is_the_best_on_a_grid(pull, rng):
-    """The objective is written out here with the prior variance v = 1/α: ½[q²v/(1 + sv) - log(1 + sv) - pull v]."""
+@pytest.mark.parametrize("strength", [1e-6, 0.3, 4.0, 200.0])
+def test_the_laplace_candidate_is_the_best_on_a_grid(strength, rng):
+    """The objective is written out here with the prior variance v = 1/α: ½[q²v/(1 + sv) - log(1 + sv) - strength v]."""
     s, q = np.exp(rng.normal(size=300)) * 5, 8 * rng.normal(size=300)
-    alpha = bls_candidate(s, q, pull)
+    alpha = laplace_candidate(s, q, strength)
     v = np.append(0.0, np.logspace(-9, 5, 4001))[:, None]
-    on_grid = 0.5 * (q**2 * v / (1 + s * v) - np.log1p(s * v) - pull * v)
+    on_grid = 0.5 * (q**2 * v / (1 + s * v) - np.log1p(s * v) - strength * v)
     v = 1 / alpha
-    found = 0.5 * (q**2 * v / (1 + s * v) - np.log1p(s * v) - pull * v)
+    found = 0.5 * (q**2 * v / (1 + s * v) - np.log1p(s * v) - strength * v)
     assert (found >= on_grid.max(axis=0) - 1e-12).all()
-    np.testing.assert_allclose(gain(alpha, s, q, pull), found, atol=1e-9)
-    np.testing.assert_array_equal(np.isfinite(alpha), q**2 - s > pull)
-    assert 0 < np.isfinite(alpha).sum() < 300 or pull == 200.0
+    np.testing.assert_allclose(gain(alpha, s, q, strength), found, atol=1e-9)
+    np.testing.assert_array_equal(np.isfinite(alpha), q**2 - s > strength)
+    assert 0 < np.isfinite(alpha).sum() < 300 or strength == 200.0
 
 
 def test_the_laplace_candidate_as_it_is_printed(rng):
     """g = [-s - 2λ/σ² + √(s² + 4λq²/σ²)] / (2λs), and α = 1/(σ²g)."""
     s, q, rate, noise = np.exp(rng.normal(size=50)), 6 + rng.random(50), 0.7, 0.2
     g = (-s - 2 * rate / noise + np.sqrt(s**2 + 4 * rate * q**2 / noise)) / (2 * rate * s)
-    np.testing.assert_allclose(bls_candidate(s, q, rate / noise), 1 / (noise * g), rtol=1e-9)
+    np.testing.assert_allclose(laplace_candidate(s, q, rate / noise), 1 / (noise * g), rtol=1e-9)
 
 
-def test_the_laplace_candidate_without_a_pull_is_that_of_ard(rng):
+def test_the_laplace_candidate_without_a_strength_is_that_of_ard(rng):
     s, q = np.exp(rng.normal(size=50)), 3 * rng.normal(size=50)
-    np.testing.assert_allclose(bls_candidate(s, q, 0.0), ard_candidate(s, q), rtol=1e-12)
+    np.testing.assert_allclose(laplace_candidate(s, q, 0.0), ard_candidate(s, q), rtol=1e-12)

@@ -5,13 +5,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from sparsebayes.engine.feature_weights import Weigher
 
+from sparsebayes.core.prices import PerUnit
+from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.core.weighted import weighted_kernel
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import compiled, state
 from sparsebayes.engine.drvm import RegressionBlock
+from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.problem import GaussianProblem
+from sparsebayes.engine.theta import Weigher
 
 SHAPES = [(40, 8), (14, 25)]
 """More rows than columns, and the other way round."""
@@ -22,19 +25,70 @@ def shape(request) -> tuple[int, int]:
     return request.param
 
 
+@pytest.fixture(params=["NumPy", "compiled"])
+def form(request, monkeypatch) -> str:
+    """The form that the state of a search shall have."""
+    if request.param == "NumPy":
+        monkeypatch.setattr(compiled, "COMPILED", False)
+    elif not compiled.COMPILED:
+        pytest.skip("the compiled module is not there, or switched off")
+    return request.param
+
+
 @pytest.fixture
-def make_problem() -> Callable[..., GaussianProblem]:
-    def make(
-        n, d, *, seed=0, n_relevant=3, noise=0.5, price=0.0, a=0.0, b=0.0, c=0.0, rate=0.0, flat=True, X=None, y=None
-    ):
+def small_working_set(monkeypatch) -> None:
+    """Four candidates are kept current, where otherwise all columns of a small problem are."""
+    monkeypatch.setattr(state, "WORKING_SET", 4)
+    monkeypatch.setattr(state, "ALL_COLUMNS", 0)
+
+
+@pytest.fixture
+def make_problem() -> Callable[..., LeastSquares]:
+    """A regression on standardised columns. A price in nats is that of features, with the factor of a learned noise."""
+
+    def make(n, m, *, seed=0, n_relevant=3, noise=0.5, price=0.0, prior=None, flat=True, X=None, y=None, **others):
         rng = np.random.default_rng(seed)
-        X = rng.standard_normal((n, d)) if X is None else X
-        w = np.zeros(d)
+        X = rng.standard_normal((n, m)) if X is None else X
+        w = np.zeros(m)
         w[:n_relevant] = np.linspace(2, 1, n_relevant)
         y = X @ w + noise * rng.standard_normal(n) if y is None else y
         y = y - y.mean() if flat else y
-        rows = DenseRows.of(X).standardised(np.ones(n), centre=flat)
-        return GaussianProblem(rows, y / np.sqrt((y**2).mean()), float(n), flat, price, a, np.full(d, b), c, rate)
+        return LeastSquares(
+            design=DenseRows.of(X).standardised(np.ones(n), centre=flat),
+            t=y / np.sqrt((y**2).mean()),
+            n_weighted=float(n),
+            flat_intercept=flat,
+            prior=ARD() if prior is None else prior,
+            price=PerUnit(price, rows=n - flat),
+            **others,
+        )
+
+    return make
+
+
+@pytest.fixture
+def kernel_problem(make_problem) -> Callable[..., LeastSquares]:
+    """A noisy sinc and one RBF column per row: neighbouring columns are nearly dependent."""
+
+    def make(n=60, **keywords):
+        x = np.linspace(-10, 10, n)
+        y = np.sinc(x / np.pi) + 0.1 * np.random.default_rng(1).standard_normal(n)
+        return make_problem(n, n, X=np.exp(-((x[:, None] - x) ** 2) / 9), y=y, **keywords)
+
+    return make
+
+
+@pytest.fixture
+def near_duplicates(make_problem) -> Callable[..., LeastSquares]:
+    """Pairs of columns with correlation ρ; one of each of the first pairs is in the target."""
+
+    def make(rho=0.999, n=60, n_pairs=12, n_relevant=4, seed=0, **keywords):
+        rng = np.random.default_rng([seed, 7])
+        one = rng.standard_normal((n, n_pairs))
+        other = rho * one + np.sqrt(1 - rho**2) * rng.standard_normal((n, n_pairs))
+        X = np.column_stack([one, other])
+        y = one[:, :n_relevant] @ np.linspace(1.5, 0.7, n_relevant) + 0.5 * rng.standard_normal(n)
+        return make_problem(n, 2 * n_pairs, X=X, y=y, **{"price": np.log(2 * n_pairs), **keywords})
 
     return make
 
@@ -52,11 +106,11 @@ def everywhere() -> Callable[..., np.ndarray]:
 
 
 @pytest.fixture
-def design() -> Callable[[GaussianProblem], np.ndarray]:
+def design() -> Callable[[LeastSquares], np.ndarray]:
     """Φ, formed from the user's numbers."""
 
     def of(problem):
-        X = problem.rows.X - (problem.rows.X.mean(axis=0) if problem.flat_intercept else 0.0)
+        X = problem.design.X - (problem.design.X.mean(axis=0) if problem.flat_intercept else 0.0)
         return X / np.sqrt((X**2).mean(axis=0))
 
     return of
@@ -81,22 +135,28 @@ def evidence(design) -> Callable[..., float]:
 
 @pytest.fixture
 def objective(evidence) -> Callable[..., float]:
-    """Evidence and log hyper-priors, of which the rules and the re-estimation of a precision are the ascent."""
+    """Evidence, log hyper-priors of precisions and noise, and the density of a Laplace prior's g = 1/(ασ²)."""
 
     def of(problem, alpha, noise):
-        inside = np.isfinite(alpha)
-        a, b, c, d = problem.a, problem.b[inside], problem.c, problem.d
-        hyper = (a * np.log(alpha[inside]) - b * alpha[inside]).sum() - c * np.log(noise) - d / noise
-        return evidence(problem, alpha, noise) + float(hyper)
+        inside, prior = np.isfinite(alpha), problem.prior
+        b = np.broadcast_to(prior.b, len(alpha))[inside]
+        hyper = (prior.a * np.log(alpha[inside]) - b * alpha[inside]).sum() - problem.c * np.log(noise)
+        rate = prior.rate if isinstance(prior, Laplace) else 0.0
+        return evidence(problem, alpha, noise) + float(
+            hyper - problem.d / noise - 0.5 * rate * (1 / (alpha * noise)).sum()
+        )
 
     return of
 
 
 @pytest.fixture
 def priced_objective(objective) -> Callable[..., float]:
+    """Less the nats of each column, times n/(n - k)."""
+
     def of(problem, alpha, noise):
-        k, n = np.isfinite(alpha).sum(), problem.n
-        return objective(problem, alpha, noise) - problem.price * k * n / max(n - k, 1)
+        inside, n = np.isfinite(alpha), problem.n
+        nats = np.broadcast_to(problem.price.nats, len(alpha))[inside].sum()
+        return objective(problem, alpha, noise) - nats * n / max(n - inside.sum(), 1)
 
     return of
 

@@ -5,23 +5,27 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from sparsebayes.core.priors import ARD
 from sparsebayes.core.scales import em, mackay, noise_em, noise_mackay
 from sparsebayes.engine import batch
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.problem import NOISE_FLOOR, NOISE_START, Noise, Solution
+from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, Noise, Solution
+from sparsebayes.engine.loop import Settings, Trace
 
 RULES = {"em": (em, noise_em), "fixed-point": (mackay, noise_mackay)}
-HYPER = [{}, {"a": 0.3, "b": 0.1, "c": 0.5, "rate": 0.2}, {"a": 1e-2, "b": 1e-4, "c": 1e-2, "rate": 1e-4}]
+HYPER = [{}, {"prior": ARD(0.3, 0.1), "c": 0.5, "d": 0.2}, {"prior": ARD(1e-2, 1e-4), "c": 1e-2, "d": 1e-4}]
 
 
 @pytest.fixture
 def run():
-    def run(problem, rule="em", **keywords):
-        trace = Trace()
+    def run(problem, rule="em", tol=1e-9, max_iter=400):
+        trace, settings = Trace(), Settings(tol, max_iter)
         scale_rule, noise_rule = RULES[rule]
-        keywords = {"tol": 1e-9, "max_iter": 400, **keywords}
-        start, w_step = batch.start(problem, Noise(NOISE_START)), problem.w_step(noise_rule)
-        state, converged = batch.run(problem, start, w_step=w_step, rule=scale_rule, trace=trace, **keywords)
+
+        def w_step(design, alpha, carry):
+            return problem.noise_step(design, alpha, carry.variance, noise_rule)
+
+        start = batch.start(problem, Noise(INITIAL_NOISE))
+        state, converged = batch.run(problem, start, w_step=w_step, rule=scale_rule, trace=trace, settings=settings)
         solution = Solution(state.active, state.alpha, state.carry.variance)
         return SimpleNamespace(active=state.active, noise=solution.noise, solution=solution), converged, trace
 
@@ -44,7 +48,7 @@ def test_em_never_lowers_the_objective(shape, hyper, intercept, make_problem, ru
         path, dropped = np.array(trace.objective), n_dropped(problem, trace)
         assert len(path) > 5
         rounding = 1e-9 * np.abs(path[1:])
-        assert (np.diff(path) >= -rounding - 1e-3 * dropped).all()  # 1e-3 nats is what batch.GONE lets a weight cost
+        assert (np.diff(path) >= -rounding - 1e-3 * dropped).all()  # 1e-3 nats is what PRUNE_BELOW lets a weight cost
         assert path[-1] > path[0] + 1
 
 
@@ -86,9 +90,9 @@ def test_start_leaves_out_constant_columns(make_problem, run, rng):
     X = rng.standard_normal((20, 4))
     X[:, 2] = 3.0
     problem = make_problem(20, 4, X=X)
-    state = batch.start(problem, Noise(NOISE_START))
+    state = batch.start(problem, Noise(INITIAL_NOISE))
     np.testing.assert_array_equal(state.active, [0, 1, 3])
-    np.testing.assert_allclose(state.rows.columns(slice(None)), problem.rows.columns(np.array([0, 1, 3])))
+    np.testing.assert_allclose(state.design.columns(slice(None)), problem.design.columns(np.array([0, 1, 3])))
     assert 2 not in run(problem)[0].active
 
 

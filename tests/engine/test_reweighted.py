@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from sparsebayes.engine import reweighted
-from sparsebayes.engine.loop import Trace
+from sparsebayes.engine.loop import Settings, Trace
 
 
 @pytest.fixture
 def run(lasso):
-    def run(problem, **keywords):
+    def run(problem, tol=1e-9, max_iter=100):
         trace = Trace()
-        state, converged = reweighted.run(
-            problem, lasso=lasso, trace=trace, **{"tol": 1e-9, "max_iter": 100, **keywords}
-        )
+        state, converged = reweighted.run(problem, lasso=lasso, trace=trace, settings=Settings(tol, max_iter))
         return state, converged, trace
 
     return run

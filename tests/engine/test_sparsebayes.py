@@ -12,16 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsebayes.engine.bernoulli import BernoulliProblem, Mode
-from sparsebayes.engine.linearised import Model
-from sparsebayes.engine.sequential import empty
-from sparsebayes.engine.settling import settler
 
 from sparsebayes.core.kernels import rbf
+from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.prices import FREE, Marginal
+from sparsebayes.core.priors import ARD
 from sparsebayes.core.scales import ard_candidate, noise_mackay
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.candidates import Candidates
-from sparsebayes.engine.problem import GaussianProblem, Solution
+from sparsebayes.engine.ascent import noise_terms
+from sparsebayes.engine.candidates import Candidates, least_squares
+from sparsebayes.engine.least_squares import LeastSquares, Solution, empty
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.scale_fit import ScaleFit
+from sparsebayes.engine.state import State
+from sparsebayes.engine.view import Mode
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 RUNS = [
@@ -59,24 +63,27 @@ def run(request):
     return recorded, Phi / np.linalg.norm(Phi, axis=0), t
 
 
-class Regression(Candidates):
+NO_PRICE = Marginal.at(FREE, [])
+
+
+class Regression(State):
     """Between two changes of the noise, the evidence is summed up from what the actions were said to bring."""
 
     def __init__(self, problem, start, least_noise, least_change):
         super().__init__(problem, start)
+        self.survey(NO_PRICE)
         self.least_noise, self.least_change = least_noise, least_change
 
     def move(self, j, alpha):
-        self.evidence += self.moves().gain[j]
+        self.evidence += self.moves(NO_PRICE).gain[j]
         return super().move(j, alpha)
 
     def noise_moves(self):
         """Re-estimate the noise if it would change; says whether it did."""
-        noise = max(self.new_noise(noise_mackay), self.least_noise)
+        noise = max(noise_mackay(*noise_terms(self.problem, self)), self.least_noise)
         if abs(np.log(noise / self.noise)) <= self.least_change:
             return False
-        self.noise = noise
-        self.refresh()
+        self.set_scales(self.alpha_inside, noise)
         return True
 
     @property
@@ -92,7 +99,7 @@ class Regression(Candidates):
         return 0.5 * (n * np.log(2 * np.pi) + prior)
 
 
-class Classes(Candidates):
+class Classes(State):
     """Two classes: after each action the view is taken anew, where SparseBayes's way to the mode stops.
 
     It stops short, by up to 1e-6 in the gradient. With exact modes the path is the same to 3e-4 nats, and its end to
@@ -102,25 +109,30 @@ class Classes(Candidates):
 
     offset = 0.0
 
-    def __init__(self, problem, start):
-        self.settler = settler(problem)
-        self.look(start)
+    def __init__(self, posed, active, alpha, w):
+        self.posed = posed
+        self.look(active, alpha, w)
 
-    def look(self, model):
-        """Newton's method from the weights that the model carries, and all candidates under the view where it stops."""
-        problem, Phi = self.settler.problem, self.settler.formed(model.active)
+    def look(self, active, alpha, w):
+        """Newton's method from the given weights, and all candidates under the view where it stops."""
+        posed, design, mode = self.posed, self.posed.design.keep(active), Mode(self.posed.likelihood, w)
+        Phi = design.columns(slice(None))
         for _ in range(NEWTON_STEPS):
-            view = self.settler.view(Phi, model)
-            here = view._replace(mean=model.carry.w)
-            gradient = Phi.T @ (here.sites.shift - here.sites.precision * here.eta) - model.alpha * here.mean
+            view = mode.view(posed, design, alpha)
+            gradient = Phi.T @ posed.likelihood.derivatives(posed.t, Phi @ mode.w)[0] - alpha * mode.w
             if np.all(np.abs(gradient) < GRADIENT):
                 break
-            model = replace(model, carry=self.settler.followed(model, view))
+            mode = mode.follow(posed, design, view, alpha)
         else:
             raise AssertionError("SparseBayes would have stopped on its limit of Newton steps")
-        super().__init__(problem.gaussian_view(here.sites), Solution(model.active, model.alpha, 1.0))
-        self.mean, (self.S, self.Q, _) = here.mean, self.settler.factors(here, problem.rows)
-        self.evidence = self.settler.evidence(model, here)
+        # The view at these weights, not at the posterior mean, which is a Newton step ahead of them.
+        here = replace(view, posterior=replace(view.posterior, mean=mode.w), eta=Phi @ mode.w)
+        evidence = mode.penalised(posed, design, alpha) + 0.5 * view.posterior.logdet + posed.prior.scale_term(alpha)
+        fit = ScaleFit(active, alpha, mode, design, here, evidence, True, 0.0)
+        found = Candidates.of(posed, fit)
+        super().__init__(least_squares(posed, fit, np.arange(len(found.S))), Solution(active, alpha, 1.0))
+        self.working = np.arange(len(found.S))
+        self.mean, self.S, self.Q, self.evidence = mode.w, found.S, found.Q, evidence
 
     def factors(self):
         """In the model, q is Q/(αΣ_jj) and not μ_j/Σ_jj: the same at the mode, where Q = αμ, but not short of it."""
@@ -131,7 +143,7 @@ class Classes(Candidates):
     def move(self, j, alpha):
         action = super().move(j, alpha)
         active = np.array(self.active)
-        self.look(Model(active, self.alpha[active], Mode(self.mean)))
+        self.look(active, self.alpha[active], self.mean)
         return action
 
     def noise_moves(self):
@@ -143,12 +155,10 @@ def first_regression(Phi, t, recorded):
 
     A free bias is a flat intercept, and then all that there is at first.
     """
-    (n, d), options = Phi.shape, recorded["options"]
+    n, options = len(Phi), recorded["options"]
     free, fixed = options["bias_code"] == FREE_BIAS, options["bias_code"] == FIXED_NOISE
     rows, target = (DenseRows.of(Phi).centred(np.ones(n)), t - t.mean()) if free else (DenseRows.of(Phi), t)
-    problem = GaussianProblem(
-        rows, target, float(n), flat_intercept=free, price=0.0, a=0.0, b=np.zeros(d), c=0.0, d=0.0
-    )
+    problem = LeastSquares(design=rows, t=target, n_weighted=float(n), flat_intercept=free)
     noise = recorded["results"]["noise_var"] if fixed else 0.01 * np.var(t, ddof=1)
     reached = Phi.T @ t
     first = int(np.argmax(np.abs(reached)))
@@ -160,12 +170,12 @@ def first_regression(Phi, t, recorded):
 
 def first_classes(Phi, t):
     """The column most along ±1, with the weight that brings it nearest to the log-odds of 0.95 and 0.05."""
-    n, d = Phi.shape
-    problem = BernoulliProblem(DenseRows.of(Phi), t, np.ones(n), False, price=0.0, a=0.0, b=np.zeros(d))
+    weight, rows = np.ones(len(t)), DenseRows.of(Phi)
+    posed = Problem(design=rows, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=False)
     sign = 2 * t - 1
     first = np.argmax(np.abs(Phi.T @ sign), keepdims=True)
     w = Phi[:, first].T @ (sign * np.log(0.95 / 0.05))
-    return Classes(problem, Model(first, np.clip(1 / w**2, 1e-3, 1e3), Mode(w)))
+    return Classes(posed, first, np.clip(1 / w**2, 1e-3, 1e3), w)
 
 
 def driven(state, Phi, options):
@@ -184,7 +194,7 @@ def driven(state, Phi, options):
 
 def act(state, Phi, aligned, path, options):
     """One action, deletions first; says whether there was any worth its while."""
-    moves = state.moves()
+    moves = state.moves(NO_PRICE)
     inside = np.isfinite(state.alpha)
     leaves = inside & np.isinf(moves.alpha)
     gains = moves.gain.copy()

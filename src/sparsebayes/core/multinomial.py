@@ -9,7 +9,7 @@ couples the classes (Rasmussen & Williams 2006, eqs. 3.44 to 3.47). Nothing larg
 """
 
 from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import block_diag, helmert
@@ -36,18 +36,15 @@ class ClassRows(Reductions, Protocol):
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
 
-    def keep(self, which: IntArray | BoolArray) -> Self:
+    def keep(self, which: IntArray | BoolArray) -> "ClassRows":
         """Rows of the chosen columns only."""
 
 
-R = TypeVar("R", bound=ClassRows)
-
-
 @dataclass(frozen=True)
-class Design(Generic[R]):
+class ClassDesigns:
     """Φ_c of every class, without what is gone; `column` says which of the D features each weight is for."""
 
-    rows: tuple[R, ...]
+    rows: tuple[ClassRows, ...]
     column: tuple[IntArray, ...]
 
     @property
@@ -81,17 +78,17 @@ class Design(Generic[R]):
             done.append(rows.outer(part) if twin is None else done[twin])
         return done
 
-    def keep(self, which: BoolArray) -> "Design[R]":
+    def keep(self, which: BoolArray) -> "ClassDesigns":
         """The same without some of the weights."""
         parts = self.split(which)
-        return Design(
+        return ClassDesigns(
             tuple(rows if k.all() else rows.keep(k) for rows, k in zip(self.rows, parts, strict=True)),
             tuple(columns[k] for columns, k in zip(self.column, parts, strict=True)),
         )
 
-    def bare(self) -> "Design[R]":
+    def bare(self) -> "ClassDesigns":
         """Which weight is for what, without the rows: all that predictions need."""
-        return Design((), self.column)
+        return ClassDesigns((), self.column)
 
 
 def curvature(p: FloatArray, weight: FloatArray, V: FloatArray) -> FloatArray:
@@ -115,10 +112,10 @@ class Inverse(Protocol):
         """(d, own, joint) with P⁻¹ = diag(d) - ownᵀ own + jointᵀ joint, where `own` ties weights of one class only."""
 
 
-class ByWeights(Generic[R]):
+class ByWeights:
     """M×M shape. Dividing by √α on both sides keeps the factor safe for α over many decades."""
 
-    def __init__(self, design: Design[R], p: FloatArray, weight: FloatArray, alpha: FloatArray) -> None:
+    def __init__(self, design: ClassDesigns, p: FloatArray, weight: FloatArray, alpha: FloatArray) -> None:
         self.design, self.p, self.weight = design, p, weight
         self.scale = 1 / np.sqrt(alpha)
         half = np.sqrt(weight)[:, None] * p
@@ -146,14 +143,14 @@ class ByWeights(Generic[R]):
         return np.zeros(M), np.zeros((0, M)), self.factor.inverse_root() * self.scale
 
 
-class ByRows(Generic[R]):
+class ByRows:
     """N×N shape: E_c = (K_c + D_c⁻¹)⁻¹ with K_c = Φ_c A_c⁻¹ Φ_cᵀ (given), and G = Σ E_c, which couples the classes.
 
     Written with √D, so that saturated rows do no harm.
     """
 
     def __init__(
-        self, design: Design[R], p: FloatArray, weight: FloatArray, alpha: FloatArray, K: list[FloatArray]
+        self, design: ClassDesigns, p: FloatArray, weight: FloatArray, alpha: FloatArray, K: list[FloatArray]
     ) -> None:
         self.design, self.alpha = design, alpha
         self.own: list[FloatArray] = []
@@ -193,10 +190,10 @@ class ByRows(Generic[R]):
 
 
 @dataclass(frozen=True)
-class SoftmaxPosterior(Generic[R]):
+class SoftmaxPosterior:
     """Mode of weights and intercepts, and the covariance there by its roots (see `Inverse.roots`)."""
 
-    design: Design[R]
+    design: ClassDesigns
     w: FloatArray
     level: FloatArray
     var: FloatArray

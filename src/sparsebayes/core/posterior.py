@@ -24,7 +24,7 @@ class Reductions(Protocol):
     def n_columns(self) -> int:
         """M."""
 
-    def gram(self, weight: FloatArray | Scalar) -> FloatArray:
+    def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:
         """Φᵀ diag(weight) Φ."""
 
     def outer(self, weight: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@
 docs/mathematics.md, section 4.3, has the derivations, docs/min_gain.md the measurements.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -80,6 +80,16 @@ class HalfTheRows:
 
 
 FREE = PerUnit(0.0)
+
+
+def cheaper(price: Price, factor: float) -> PerUnit:
+    """Units at a fraction of their nats, whatever their number."""
+    return PerUnit(price.nats / factor)
+
+
+def chosen(price: Price, columns: IntArray) -> Price:
+    """The price of some of the columns."""
+    return replace(price, nats=price.nats[columns]) if isinstance(price.nats, np.ndarray) else price  # type: ignore[type-var]
 
 
 def total(price: Price, active: IntArray | list[int]) -> float:

@@ -4,6 +4,7 @@ For one weight given all others the data enter through two numbers, s and q (doc
 says which precision α is best for them, and adds its own term to the objective (section 2).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self
 
@@ -25,8 +26,23 @@ class Rules(NamedTuple):
     """Gamma(a, b) on α."""
     rate: float = 0.0
     """Of a Laplace prior."""
+    min_alpha: float = 0.0
+    """Smallest precision."""
     positive: bool = False
     """Whether weights below zero are of no use."""
+
+
+class Moves(NamedTuple):
+    """For every column the precision it should have given all others (∞: out), and the nats which that move brings."""
+
+    alpha: FloatArray
+    gain: FloatArray
+    worth: FloatArray
+    """Nats that the column brings at its own best precision, whether it is in the model or not."""
+
+
+Block = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+"""S (as a matrix) and Q of the columns of a unit, as if none of them were in the model."""
 
 
 class Prior(Protocol):
@@ -92,6 +108,15 @@ class Prior(Protocol):
     def floor(self) -> float:
         """Smallest value of a weight."""
 
+    def unit(self, j: int) -> IntArray:
+        """The columns that enter and leave together with column j."""
+
+    def units(self, columns: IntArray | list[int]) -> IntArray | list[int]:
+        """One column of each unit among these: a price is paid once per unit."""
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+        """The best change of every unit, given all others; the columns of a unit have the same entries."""
+
 
 @dataclass(frozen=True)
 class ARD:
@@ -109,7 +134,7 @@ class ARD:
     @property
     def rules(self) -> Rules | None:
         """All of it."""
-        return Rules(self.a, self.b)
+        return Rules(self.a, self.b, min_alpha=self.min_alpha)
 
     @property
     def is_scale_free(self) -> bool:
@@ -165,6 +190,22 @@ class ARD:
         """Nothing: weights are not bounded."""
         return 0.0
 
+    def unit(self, j: int) -> IntArray:
+        """The column alone."""
+        return np.array([j])
+
+    def units(self, columns: IntArray | list[int]) -> IntArray | list[int]:
+        """All of them."""
+        return columns
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+        """The best change of every single precision."""
+        return best_moves(self, s, q, alpha, price)
+
+
+FLAT = ARD()
+"""ARD with a flat hyper-prior."""
+
 
 @dataclass(frozen=True)
 class Laplace(ARD):
@@ -176,7 +217,7 @@ class Laplace(ARD):
     @property
     def rules(self) -> Rules | None:
         """With the rate."""
-        return Rules(rate=self.rate)
+        return Rules(rate=self.rate, min_alpha=self.min_alpha)
 
     @property
     def strength(self) -> float:
@@ -239,12 +280,12 @@ class NonNegative(ARD):
     @property
     def exact(self) -> bool:
         """Whether weights below zero are impossible."""
-        return np.isinf(self.steepness)
+        return bool(np.isinf(self.steepness))
 
     @property
     def rules(self) -> Rules | None:
         """Those of ARD, for positive weights."""
-        return Rules(positive=True)
+        return Rules(min_alpha=self.min_alpha, positive=True)
 
     def candidate(self, s: FloatArray, q: FloatArray) -> FloatArray:
         """As ARD; a weight that the data would make negative is out."""
@@ -280,15 +321,6 @@ class NonNegative(ARD):
         for weights that are independent in the posterior. The smooth factor is part of the integral already.
         """
         return float((np.log(2) + log_ndtr(mean / np.sqrt(var))).sum()) if self.exact else 0.0
-
-
-class Moves(NamedTuple):
-    """For every column the precision it should have given all others (∞: out), and the nats which that move brings."""
-
-    alpha: FloatArray
-    gain: FloatArray
-    worth: FloatArray
-    """Nats that the column brings at its own best precision, whether it is in the model or not."""
 
 
 def best_moves(prior: Prior, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray) -> Moves:

@@ -13,6 +13,8 @@ BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
 GRAM_ROWS = 512
 """Least rows of a block whose Gram matrix is added up, or as many as columns: the sum itself is that large."""
+SMALL = 2**22
+"""Numbers of a design whose squares are kept beside it: 32 MB."""
 NARROW = 512
 """Widest design whose Gram matrix is formed as a whole when it is standardised."""
 WHOLE_GRAM = 5000
@@ -36,6 +38,7 @@ class DenseRows:
     """The Gram matrix with unit weights, once it was asked for."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _square: list[FloatArray] = field(default_factory=list, repr=False)
+    _entry_squares: list[FloatArray] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, X: FloatArray) -> "DenseRows":
@@ -116,15 +119,26 @@ class DenseRows:
         return total / self.scale**2
 
     def _weighted_square(self, weight: FloatArray) -> FloatArray:
-        raw = np.zeros(self.n_columns)
-        step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
-        for start in range(0, self.n_rows, step):
-            block = self.X[start : start + step]
-            raw += weight[start : start + step] @ (block * block)
+        raw = weight @ self._squares() if self.X.size <= SMALL else self._square_pass(weight)
         square = raw + self.mean * (self.mean * weight.sum() - 2 * (weight @ self.X)) if self.mean.any() else raw
         lost = np.flatnonzero(square < 1e-6 * raw)
         square[lost] = weight @ (self.X[:, lost] - self.mean[lost]) ** 2
         return np.asarray(square / self.scale**2)
+
+    def _squares(self) -> FloatArray:
+        """X², entry by entry, computed once: a search on a small design asks for its weighted sums again and again."""
+        if not self._entry_squares:
+            self._entry_squares.append(self.X * self.X)
+        return self._entry_squares[0]
+
+    def _square_pass(self, weight: FloatArray) -> FloatArray:
+        """Σₙ weightₙ X²ₙ over blocks of rows that stay in the cache."""
+        total = np.zeros(self.n_columns)
+        step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
+        for start in range(0, self.n_rows, step):
+            block = self.X[start : start + step]
+            total += weight[start : start + step] @ (block * block)
+        return total
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
@@ -174,6 +188,16 @@ class DenseRows:
         return False
 
     @property
+    def origin(self) -> FloatArray:
+        """The input values that count as zero, per column."""
+        return self.mean
+
+    @property
+    def unit(self) -> FloatArray:
+        """What one standard unit is in input values, per column; ∞ for a constant column."""
+        return self.scale
+
+    @property
     def usable(self) -> BoolArray:
         """Columns that are not constant."""
         return np.isfinite(self.scale)
@@ -217,9 +241,10 @@ class DenseRows:
 
     def project(self, rows: FloatArray) -> FloatArray:
         """Φᵀ rows."""
-        weighted = (self.root_weight * rows.T).T
-        product = self.X.T @ weighted - np.multiply.outer(self.mean, weighted.sum(axis=0))
-        return np.asarray((product.T / self.scale).T)
+        weighted = self.root_weight * rows.T
+        # A few rows times X is faster than the transpose of X times a few columns.
+        product = weighted @ self.X - np.multiply.outer(weighted.sum(axis=-1), self.mean)
+        return np.asarray((product / self.scale).T)
 
     def predict(self, weights: FloatArray) -> FloatArray:
         """Φ weights."""

@@ -59,7 +59,7 @@ class FormedColumns:
     def project(self, rows: FloatArray) -> FloatArray:
         """Φᵀ rows."""
         product = self.Phi.T @ rows
-        return product if self._mean is None else product - np.multiply.outer(self._mean, rows.sum(axis=0))
+        return np.asarray(product if self._mean is None else product - np.multiply.outer(self._mean, rows.sum(axis=0)))
 
     def predict(self, weights: FloatArray) -> FloatArray:
         """Φ weights."""
@@ -76,7 +76,7 @@ class FormedColumns:
     def column_square(self, weight: FloatArray) -> FloatArray:
         """diag(Φᵀ diag(weight) Φ)."""
         columns = self.columns(slice(None))
-        return weight @ (columns * columns)
+        return np.asarray(weight @ (columns * columns))
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which]."""

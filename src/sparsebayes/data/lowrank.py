@@ -124,6 +124,31 @@ class LowRankRows:
         return (self.kernel(self.inputs[which], self.inputs) - self.mean) / self.scale
 
     @property
+    def origin(self) -> FloatArray:
+        """The input values that count as zero, per column."""
+        return self.mean
+
+    @property
+    def unit(self) -> FloatArray:
+        """What one standard unit is in input values, per column; ∞ for a constant column."""
+        return self.scale
+
+    @property
+    def offset(self) -> FloatArray:
+        """Zero: columns that are centred by sites are kept columns, which are formed."""
+        return np.zeros(self.n_columns)
+
+    @property
+    def is_plain(self) -> bool:
+        """No: the columns are never formed as a whole."""
+        return False
+
+    @property
+    def known_gram(self) -> FloatArray | None:
+        """None: it is never computed as a whole."""
+        return None
+
+    @property
     def usable(self) -> BoolArray:
         """Columns that are not constant."""
         return np.isfinite(self.scale)

@@ -7,6 +7,7 @@ from sparsebayes.engine.least_squares import LeastSquares
 class NotPositiveDefinite(Exception): ...
 
 class State:
+    problem: LeastSquares
     active: list[int]
     noise: float
     evidence: float
@@ -65,6 +66,6 @@ def newton_step(
     own_curvature: FloatArray | float,
     *,
     longest: float,
-    min_curvature: float,
     min_gamma: float,
+    damping: list[float],
 ) -> tuple[FloatArray, float]: ...

@@ -69,7 +69,7 @@ class Ascent:
 
     def snapshot(self) -> Snapshot:
         """Where the climb is now, from scratch."""
-        return Snapshot.of(self.problem, self.state, self._price())
+        return Snapshot.of(self.state, self._price())
 
     def _step(self) -> Info:
         """The best action, if any gains more than `tol`, and what is due after it."""
@@ -129,10 +129,10 @@ class Ascent:
         state.set_scales(alpha, noise)
 
     def _price(self) -> Marginal:
-        """What one column more costs, and what one of those inside saves."""
+        """What one unit more costs, and what one of those inside saves."""
         if not self._uniform:
-            return Marginal.at(self.problem.price, self.state.active)
-        k = self.state.n_active
+            return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
+        k = self.state.n_units
         if k not in self._prices:
             self._prices[k] = Marginal.at(self.problem.price, list(range(k)))
         return self._prices[k]

@@ -15,7 +15,7 @@ from sparsebayes.core.prices import Price, is_free
 from sparsebayes.core.priors import Prior
 from sparsebayes.core.scales import ScaleRule
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns, Design
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 
 PRUNE_BELOW = 1e-3
@@ -58,7 +58,7 @@ class Posed(Protocol):
     """What the loop asks of a problem."""
 
     @property
-    def design(self) -> DenseRows:
+    def design(self) -> Design:
         """Φ."""
 
     @property
@@ -74,7 +74,7 @@ class Posed(Protocol):
 class State(Generic[Carry]):
     """What the next iteration needs."""
 
-    design: DenseRows
+    design: Columns
     active: IntArray
     alpha: FloatArray
     carry: Carry
@@ -85,7 +85,7 @@ def start(problem: Posed, carry: Carry, alpha: float | None = None) -> State[Car
     """Every usable column in the model, with one precision: by default the prior gives the predictor variance one."""
     design = problem.design
     usable = np.flatnonzero(design.usable)
-    kept = design if len(usable) == design.n_columns else design.keep(usable)
+    kept: Columns = design if len(usable) == design.n_columns else design.keep(usable)
     return State(kept, usable, np.full(len(usable), float(max(1, len(usable))) if alpha is None else alpha), carry)
 
 
@@ -93,7 +93,7 @@ def run(
     problem: Posed,
     state: State[Carry],
     *,
-    w_step: Callable[[DenseRows, FloatArray, Carry], WStep],
+    w_step: Callable[[Columns, FloatArray, Carry], WStep],
     rule: ScaleRule,
     trace: Trace,
     settings: Settings,

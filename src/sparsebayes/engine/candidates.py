@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.core.prices import Marginal
+from sparsebayes.core.prices import Marginal, chosen
 from sparsebayes.core.priors import Moves, best_moves
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
@@ -83,14 +83,11 @@ def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSq
     Phi, root = problem.design.columns(columns), np.sqrt(b)
     if problem.flat_intercept:
         Phi = Phi - b @ Phi / b.sum()
-    price = problem.price
-    if isinstance(price.nats, np.ndarray):
-        price = type(price)(**{**vars(price), "nats": price.nats[columns]})
     return LeastSquares(
         design=DenseRows.formed(root[:, None] * Phi),
         t=(sites.shift - b * level) / root,
         n_weighted=float(problem.weight.sum()),
         flat_intercept=problem.flat_intercept,
         prior=problem.prior.of(columns),
-        price=price,
+        price=chosen(problem.price, columns),
     )

@@ -3,9 +3,11 @@
 import os
 
 try:
-    from sparsebayes.engine import _native as module
+    from sparsebayes.engine import _native as native
 except ImportError:  # no compiler when the package was installed
-    module = None  # type: ignore[assignment]
+    native = None  # type: ignore[assignment]
 
-COMPILED = module is not None and os.environ.get("SPARSEBAYES_COMPILED") != "0"
+COMPILED = native is not None and os.environ.get("SPARSEBAYES_COMPILED") != "0"
 """Whether the compiled forms are used. SPARSEBAYES_COMPILED=0 in the environment asks for the NumPy forms."""
+
+__all__ = ["COMPILED", "native"]

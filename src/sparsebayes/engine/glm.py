@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.scales import ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
 from sparsebayes.core.types import FloatArray, Scalar
-from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
@@ -134,10 +135,10 @@ def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
     return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
 
 
-def _w_step(problem: Problem, rule: str) -> Callable[[FormedColumns, FloatArray, Point], WStep]:
+def _w_step(problem: Problem, rule: str) -> Callable[[Columns, FloatArray, Point], WStep]:
     """The w-step of a point, after which the likelihood's own parameters are re-estimated."""
 
-    def step(design: FormedColumns, alpha: FloatArray, point: Point) -> WStep:
+    def step(design: Columns, alpha: FloatArray, point: Point) -> WStep:
         found = point.step(problem, design, alpha)
         return found._replace(point=found.point.relearned(problem, found.view, NOISE_RULES[rule]))
 
@@ -166,7 +167,7 @@ def _mode(problem: Problem, n: int) -> Mode:
     return Mode(problem.likelihood, np.zeros(n), level)
 
 
-def _standing(problem: Problem, state: batch.State[Point]) -> ScaleFit:
+def _standing(problem: Problem, state: batch.State[Any]) -> ScaleFit:
     """The end of a batch iteration, at its own final view."""
     point = state.carry.settled(problem, state.design, state.alpha)
     view = point.view(problem, state.design, state.alpha)
@@ -184,8 +185,7 @@ def _at_scales(problem: Problem, mode: Mode, root_z: FloatArray) -> ScaleFit:
 
 
 def _searched(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> Result:
-    """Search from a start and, with a price, from nothing too, because the end depends on it; the better end is
-    taken."""
+    """Search from a start and, with a price, from nothing too: the end depends on it, and the better one is taken."""
     here = Search(problem, settings.tol)
     best, converged = search(problem, start, trace, settings)
     if not here.is_free and len(start.active):
@@ -227,7 +227,7 @@ def _with_mean(view: View, mean: FloatArray) -> GaussianPosterior:
     return view.posterior if mean is view.posterior.mean else replace(view.posterior, mean=mean)
 
 
-def _unsearched(problem: Problem, state: batch.State[Point], converged: bool, trace: Trace) -> Result:
+def _unsearched(problem: Problem, state: batch.State[Any], converged: bool, trace: Trace) -> Result:
     """A model whose columns were not chosen: no column has a worth of its own."""
     n, gap = problem.design.n_columns, trace.infos[-1].change
     return _described(problem, _standing(problem, state), np.zeros(n), gap, converged, trace)

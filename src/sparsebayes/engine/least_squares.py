@@ -13,10 +13,10 @@ from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
 from sparsebayes.core.prices import FREE, Price, is_free, total
-from sparsebayes.core.priors import ARD, Prior
+from sparsebayes.core.priors import FLAT, Prior
 from sparsebayes.core.scales import NoiseRule
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns, Design
 
 NOISE_FLOOR = 1e-8
 """Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""
@@ -67,13 +67,13 @@ class NoiseStep:
 class LeastSquares:
     """Rows and target multiplied by √weight, in standard units (target variance one, columns of mean square one)."""
 
-    design: DenseRows
+    design: Design
     t: FloatArray
     n_weighted: float
     """Rows, counted by weight."""
     flat_intercept: bool
     """Whether a flat intercept was eliminated by centring."""
-    prior: Prior = ARD()
+    prior: Prior = FLAT
     price: Price = FREE
     c: float = 0.0
     d: float = 0.0
@@ -117,7 +117,7 @@ class LeastSquares:
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""
-        return total(self.price, active)
+        return total(self.price, self.prior.units(active))
 
     def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
         """‖t - Φμ‖²: the expanded square or, where that has lost its digits (nearly noise-free data), the rows."""
@@ -152,7 +152,7 @@ class LeastSquares:
             return self
         return replace(self, design=self.design.compressed(factor.lower.T), t=t, rest=rest)
 
-    def noise_step(self, design: DenseRows, alpha: FloatArray, noise: float, rule: NoiseRule) -> NoiseStep:
+    def noise_step(self, design: Columns, alpha: FloatArray, noise: float, rule: NoiseRule) -> NoiseStep:
         """Exact posterior at a noise variance, and the noise variance that the rule makes of it."""
         posterior = gaussian_posterior(design, 1 / noise, self.t / noise, alpha)
         residual = self.distance(design.predict(posterior.mean))

@@ -8,7 +8,7 @@ from sparsebayes.core.likelihoods import Likelihood
 from sparsebayes.core.prices import FREE, Price
 from sparsebayes.core.priors import Prior
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Design
 from sparsebayes.engine.view import Contact, Mode, Point
 
 
@@ -16,7 +16,7 @@ from sparsebayes.engine.view import Contact, Mode, Point
 class Problem:
     """Columns in standard units, a target and row weights; and what is believed beforehand."""
 
-    design: DenseRows
+    design: Design
     """The candidate columns, not multiplied by the rows' weights."""
     t: FloatArray
     weight: FloatArray

@@ -6,7 +6,7 @@ from functools import partial
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.scales import NoiseRule, ScaleRule, em, mackay, noise_em, noise_mackay
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch, reweighted
 from sparsebayes.engine.gaussian_search import certificate, search
 from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Noise, NoiseStep, Solution, empty
@@ -31,7 +31,7 @@ def by_batch(
 ) -> Solution:
     """All precisions at once, from all columns."""
 
-    def w_step(design: DenseRows, alpha: FloatArray, carry: Noise) -> NoiseStep:
+    def w_step(design: Columns, alpha: FloatArray, carry: Noise) -> NoiseStep:
         return problem.noise_step(design, alpha, carry.variance, noise_rule)
 
     first = batch.start(problem, Noise(problem.start_noise), problem.start_alpha)

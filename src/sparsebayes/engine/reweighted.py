@@ -54,7 +54,7 @@ def run(problem: LeastSquares, *, lasso: Lasso, trace: Trace, settings: Settings
         w[usable] = lasso(design, problem.t, state.noise * penalty[usable], state.w[usable])
         active = np.flatnonzero(w)
         solution = Solution(active, penalty[active] / np.abs(w[active]), state.noise)
-        model = Snapshot.of(problem, state_of(problem, solution), unpriced)
+        model = Snapshot.of(state_of(problem, solution), unpriced)
         s, q = model.factors()
         inflation = state.inflation
         if not is_free(problem.price):

@@ -12,7 +12,7 @@ from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import total
 from sparsebayes.core.scales import noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.design import Columns
 from sparsebayes.engine.batch import PRUNE_BELOW
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scales import LONGEST, newton_step
@@ -41,7 +41,7 @@ class ScaleFit:
     active: IntArray
     alpha: FloatArray
     point: Point
-    design: FormedColumns
+    design: Columns
     """The columns of the model, formed."""
     view: View
     evidence: float

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sparsebayes.core.prices import is_free
+from sparsebayes.core.prices import cheaper, is_free
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.candidates import Candidates, least_squares
@@ -145,7 +145,7 @@ class Search:
     def propose(
         self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
     ) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Columns to add, their precisions and those of the model, by the Gaussian search under the view."""
+        """Columns to add, their precisions, and those of the model, as the Gaussian search under its view has them."""
         promising = np.flatnonzero(gain > 0)
         order = rank_candidates(gain[promising], found.S[promising], found.Q[promising])[:WORKING_SET]
         columns = np.append(fit.active, np.sort(promising[order]))
@@ -269,7 +269,7 @@ def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) 
     best, converged = climb(here, start, settings, trace)
     if here.is_free:
         return best, converged
-    lower = replace(here, problem=replace(problem, price=replace(problem.price, nats=problem.price.nats / LOWER_PRICE)))
+    lower = replace(here, problem=replace(problem, price=cheaper(problem.price, LOWER_PRICE)))
     while converged:
         extra = Trace()
         low, _ = climb(lower, best.fit, settings, extra, PERTURBED_ADDITIONS)
@@ -296,5 +296,5 @@ def cold_start(problem: Problem) -> ScaleFit:
     ascent = Ascent(view, Solution(nothing, np.empty(0), LABEL_NOISE))
     ascent.run(low_noise_limits(view), Trace(), design.n_columns)
     active = np.array(ascent.state.active, dtype=np.intp)
-    alpha = design.keep(active).column_square(problem.weight) / problem.weight.sum()
+    alpha = problem.weight @ design.columns(active) ** 2 / problem.weight.sum()
     return fit_scales(problem, active, alpha, problem.start(len(active)), LOOSE, drop_worthless=True)

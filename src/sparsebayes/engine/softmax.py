@@ -20,10 +20,11 @@ from scipy.special import logsumexp
 
 from sparsebayes.core.evidence import log_hyper_prior
 from sparsebayes.core.linalg import Factor, factorise
-from sparsebayes.core.multinomial import ByRows, ByWeights, Design, Inverse, SoftmaxPosterior
+from sparsebayes.core.multinomial import ByRows, ByWeights, ClassDesigns, ClassRows, Inverse, SoftmaxPosterior
 from sparsebayes.core.scales import ScaleRule, ard_candidate, gain
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import Design
 from sparsebayes.engine.batch import PRICE_INFLATION, PRUNE_BELOW
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.view import HALVINGS, NEWTON_STEPS
@@ -57,7 +58,7 @@ class SoftmaxProblem:
     `b` has one entry per column; one shared precision takes the first. Weights that the rows carry are not looked at.
     """
 
-    rows: DenseRows
+    rows: Design
     t: IntArray
     n_classes: int
     weight: FloatArray
@@ -77,7 +78,7 @@ class SoftmaxProblem:
         """Gradient of log p(t | η) in η: weight (1[t = c] - p_c)."""
         return self.weight[:, None] * (np.eye(self.n_classes)[self.t] - p)
 
-    def mode(self, design: Design[DenseRows], alpha: FloatArray, w: FloatArray, level: FloatArray) -> Mode:
+    def mode(self, design: ClassDesigns, alpha: FloatArray, w: FloatArray, level: FloatArray) -> Mode:
         """Newton's method with step halving to the maximum of log p(t | w) - ½ wᵀAw.
 
         Where all rows are saturated a flat intercept has no curvature to go by; from there it starts anew at zero.
@@ -118,14 +119,12 @@ class SoftmaxProblem:
         return Mode(w, level, evidence, inverse, X, S, U, settled)
 
     def _penalised(
-        self, design: Design[DenseRows], alpha: FloatArray, w: FloatArray, level: FloatArray
+        self, design: ClassDesigns, alpha: FloatArray, w: FloatArray, level: FloatArray
     ) -> tuple[float, FloatArray]:
         fit, p = self.value(design.predict(w) + level)
         return fit - 0.5 * float(alpha @ w**2), p
 
-    def posterior(
-        self, design: Design[DenseRows], alpha: FloatArray, w: FloatArray, level: FloatArray
-    ) -> SoftmaxPosterior[DenseRows]:
+    def posterior(self, design: ClassDesigns, alpha: FloatArray, w: FloatArray, level: FloatArray) -> SoftmaxPosterior:
         """The Laplace approximation at the mode; its curvature is that of Newton's last, vanishing step."""
         mode = self.mode(design, alpha, w, level)
         diagonal, own, joint = mode.inverse.roots()
@@ -137,7 +136,7 @@ class SoftmaxProblem:
         end = mode.log_evidence, max(mode.inverse.jitter, mode.S.jitter), mode.settled
         return SoftmaxPosterior(design, *middle, diagonal, own, joint, joint_level, *end)
 
-    def worth(self, posterior: SoftmaxPosterior[DenseRows], alpha: FloatArray) -> FloatArray:
+    def worth(self, posterior: SoftmaxPosterior, alpha: FloatArray) -> FloatArray:
         """Nats that each feature's weights bring together, each at its best precision, given the other features.
 
         With Σ the covariance of the feature's own weights, S = Σ⁻¹ - A and q = Σ⁻¹μ are for them what s and q are for
@@ -164,7 +163,7 @@ class SoftmaxProblem:
         result[some] = worth
         return result
 
-    def brings(self, posterior: SoftmaxPosterior[DenseRows], alpha: FloatArray, feature: int) -> float:
+    def brings(self, posterior: SoftmaxPosterior, alpha: FloatArray, feature: int) -> float:
         """Evidence that a feature brings as it is: against the mode found without it.
 
         Where a feature all but separates the classes the curvature at the mode is next to nothing, and so is what
@@ -179,7 +178,7 @@ class SoftmaxProblem:
 class State:
     """What the next iteration needs; which features are worth their price, and which had their return."""
 
-    design: Design[DenseRows]
+    design: ClassDesigns
     alpha: FloatArray
     w: FloatArray
     level: FloatArray
@@ -197,7 +196,7 @@ class SoftmaxFit:
     active: BoolArray
     alpha: FloatArray
     gamma: FloatArray
-    posterior: SoftmaxPosterior[DenseRows]
+    posterior: SoftmaxPosterior
     origin: FloatArray
     """Where the posterior's intercepts are: it measures the columns from here."""
     log_evidence: float
@@ -227,22 +226,21 @@ def solve(
     """Iterate a scale rule until the evidence moves by less than `tol` nats; `alpha` (C×D) is the start.
 
     `shared` says that the rule gives all weights one precision (RMLR): then nothing leaves and nothing is priced.
-    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ < PRUNE_BELOW. With a price, the precisions of
-    features that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they
-    leave when even together they determine less than PRUNE_BELOW. Of the features that become worth their price as
-    their rivals fade only the best returns in each iteration, and the others wait: two copies would return, and fade,
-    together. It returns once, and then stays while the evidence without it is lower by the price: near the price, and
-    for features that separate the classes, what `worth` says from one mode depends on whether the feature has faded
-    there.
+    Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ is small. With a price, precisions of features
+    that are not worth it grow by a constant factor instead of following the rule, as in the batch solver; they leave
+    when even together they determine next to nothing. Of the features that become worth their price as their rivals
+    fade only the best returns in each iteration, and the others wait: two copies would return, and fade, together. It
+    returns once, and then stays while the evidence without it is lower by the price: near the price, and for features
+    that separate the classes, what `worth` says from one mode depends on whether the feature has faded there.
     """
     given, C = problem.rows, problem.n_classes
     if problem.flat_intercept and not (np.bincount(problem.t, problem.weight, C) > 0).all():
         raise ValueError("a class without rows has no flat intercept")
-    rows = DenseRows(given.X, given.mean, given.scale, np.ones(given.n_rows))
+    rows = given.unweighted()
     if problem.flat_intercept:
         rows = rows.centred(problem.weight)
     problem = replace(problem, rows=rows)
-    square = replace(rows, root_weight=np.sqrt(problem.weight)).column_square() / problem.weight.sum()
+    square = rows.column_square(problem.weight) / problem.weight.sum()
     usable = np.flatnonzero(square > 0)
     if alpha is None:
         # Each class's η has prior variance one, in whatever units the columns are.
@@ -254,8 +252,8 @@ def solve(
         extremes = np.multiply.outer([1 / EXTREME, EXTREME], limit.sum() if shared else limit[features])
         return np.asarray(np.maximum(extremes, problem.least_alpha))
 
-    first = rows if len(usable) == len(square) else rows.keep(usable)
-    design = Design((first,) * C, (usable,) * C)
+    first: ClassRows = rows if len(usable) == len(square) else rows.keep(usable)
+    design = ClassDesigns((first,) * C, (usable,) * C)
     state = State(design, alpha[:, usable].ravel(), np.zeros(C * len(usable)), np.zeros(C), square > 0, square < 0)
 
     def step(state: State) -> tuple[State, Info]:
@@ -285,7 +283,7 @@ def solve(
 
     state, converged = iterate(state, step, trace=trace, settings=settings)
     post = problem.posterior(state.design, state.alpha, state.w, state.level)
-    origin = (rows.mean - given.mean) / given.scale
+    origin = rows.offset
 
     def everywhere(values: FloatArray, gone: float) -> FloatArray:
         full = np.full((C, len(square)), gone)

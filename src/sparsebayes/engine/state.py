@@ -15,10 +15,12 @@ from sparsebayes.core.evidence import log_evidence, log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
-from sparsebayes.core.priors import Moves, best_moves
+from sparsebayes.core.priors import Moves
+from sparsebayes.core.scales import gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
+from sparsebayes.engine.moves import column_factors, unit_moves
 
 if TYPE_CHECKING:
     from sparsebayes.engine import _native
@@ -93,6 +95,11 @@ class State:
         return len(self.active)
 
     @property
+    def n_units(self) -> int:
+        """Units in the model: columns, or groups of them."""
+        return len(self.problem.prior.units(self.active))
+
+    @property
     def alpha_inside(self) -> FloatArray:
         """Their precisions."""
         return self.alpha[self.active]
@@ -112,10 +119,11 @@ class State:
         self.working = np.arange(self.problem.n_columns)
         self.refresh()
         outside = np.flatnonzero(np.isinf(self.alpha))
-        gain = self.moves(price).gain[outside]
-        order, count = rank_candidates(gain, self.S[outside], self.Q[outside]), working_set_size(self.problem.n_columns)
+        brings = self.moves(price).gain[outside]
+        order = rank_candidates(brings, self.S[outside], self.Q[outside])
+        count = working_set_size(self.problem.n_columns)
         self.working = outside[order[:count]]
-        self.outside_gain = float(gain[order[count]]) if len(order) > count else 0.0
+        self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
 
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
@@ -130,9 +138,12 @@ class State:
         self.Q[working] = beta * (p.projection[working] - P @ self.mean)
         self._measure()
         self.evidence = log_evidence(p.fit(self.residual, self.noise), self.mean, alpha, self.posterior.logdet)
-        prior = p.prior.of(np.array(active, dtype=np.intp)).at_noise(self.noise)
-        self.objective = self.evidence + prior.scale_term(alpha) - 0.5 * float(np.log(alpha).sum())
-        self.objective += float(log_hyper_prior(beta, p.c, p.d))
+        self.objective = self.evidence + self._prior_term(active, alpha) + float(log_hyper_prior(beta, p.c, p.d))
+
+    def _prior_term(self, columns: list[int], alpha: FloatArray) -> float:
+        """What the prior adds to the evidence for the precisions of these columns."""
+        prior = self.problem.prior.of(np.array(columns, dtype=np.intp)).at_noise(self.noise)
+        return prior.scale_term(alpha) - 0.5 * float(np.log(alpha).sum())
 
     def _measure(self) -> None:
         """‖t - Φμ‖² and Σγ."""
@@ -140,20 +151,12 @@ class State:
         self.gamma_sum = float((1 - self.alpha_inside * self.Sigma.diagonal()).sum())
 
     def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-        s, q = self.S.copy(), self.Q.copy()
-        var = self.Sigma.diagonal()
-        s[self.active] = relevance(self.alpha_inside, var) / var
-        q[self.active] = self.mean / var
-        return s, q
+        """s and q of every candidate."""
+        return column_factors(self)
 
     def moves(self, price: Marginal) -> Moves:
-        """The best change of every single precision, given all others."""
-        s, q = self.factors()
-        inside = np.isfinite(self.alpha)
-        prices = price.of(inside, self.problem.price.nats)
-        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
-        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))
+        """The best change of every unit, given all others."""
+        return unit_moves(self, price)
 
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]:
         """The column whose move brings most among the model and the working set, the nats, and its new precision.
@@ -190,12 +193,19 @@ class State:
         self.Q /= factor
 
     def move(self, j: int, alpha: float) -> str:
-        """Give column j the precision α (∞: take it out); says which of the three actions that was."""
-        prior, was = self.problem.prior.of(np.array([j])).at_noise(self.noise), self.alpha[j]
+        """Give column j and its unit the precision α (∞: take it out); says which of the three actions that was."""
+        for i in self.problem.prior.unit(j):
+            action = self._move_column(int(i), alpha)
+        return action
+
+    def _move_column(self, j: int, alpha: float) -> str:
+        was = self.alpha[j]
+        if np.isinf(was) and j not in self.working:
+            self._update_factors(j)
         s, q = (each[j : j + 1] for each in self.factors())
         for at, sign in ((np.array([alpha]), 1), (np.array([was]), -1)):
             if np.isfinite(at[0]):
-                self.objective += sign * float((prior.gain(at, s, q) + prior.log_density(at))[0])
+                self.objective += sign * (float(gain(at, s, q)[0]) + self._prior_term([j], at))
         if np.isinf(was):
             action = "add"
             self._add(j, alpha)
@@ -210,13 +220,18 @@ class State:
         self._measure()
         return action
 
+    def _update_factors(self, j: int) -> None:
+        """S and Q of a candidate outside the working set, which were those of the last survey."""
+        beta, P = 1 / self.noise, self.gram[j]
+        self.S[j] = beta * self.problem.column_energy[j] - beta**2 * float(P @ self.Sigma @ P)
+        self.Q[j] = beta * (self.problem.projection[j] - float(P @ self.mean))
+
     def _add(self, j: int, alpha: float) -> None:
         beta, M, working = 1 / self.noise, len(self.active), self.working
         self._append_column(M, j, lambda: working[:PREFETCH])
         g = self.Sigma @ (beta * self._gram[j, :M])
-        beta_e = beta * (
-            self._gram[working, M] - self._gram[working, :M] @ g
-        )  # φ_mᵀ B e_j, e_j = φ_j outside the model
+        # φ_mᵀ B e_j, where e_j is what φ_j has outside the model
+        beta_e = beta * (self._gram[working, M] - self._gram[working, :M] @ g)
         var = 1 / (alpha + self.S[j])
         mean = var * self.Q[j]
         corner = -var * g[:, None]
@@ -272,7 +287,7 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
     rules, n = problem.prior.rules, problem.n_columns
     if not compiled.COMPILED or rules is None:
         return State(problem, start)
-    return compiled.module.State(
+    state = compiled.native.State(
         problem,
         start.active.tolist(),
         start.alpha.tolist(),
@@ -280,6 +295,7 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         a=rules.a,
         b=_per_column(rules.b, n),
         rate=rules.rate,
+        min_alpha=rules.min_alpha,
         positive=rules.positive,
         nats=_per_column(problem.price.nats, n),
         copy=COPY,
@@ -288,6 +304,8 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         prefetch=PREFETCH,
         jitter_ladder=list(JITTER_LADDER),
     )
+    state.problem = problem
+    return state
 
 
 def _per_column(value: FloatArray | float, n: int) -> FloatArray:
@@ -315,8 +333,8 @@ class Snapshot:
     gamma_sum: float
 
     @classmethod
-    def of(cls, problem: LeastSquares, state: AnyState, price: Marginal) -> "Snapshot":
-        """Where the state of a problem is now."""
+    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
+        """Where the state is now."""
         state.survey(price)
         active = np.array(state.active, dtype=np.intp)
         alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
@@ -327,7 +345,7 @@ class Snapshot:
             zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
             posterior = GaussianPosterior(state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter)
         more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum
-        return cls(problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
+        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
 
     @property
     def solution(self) -> Solution:
@@ -335,11 +353,13 @@ class Snapshot:
         return Solution(self.active, self.alpha[self.active], self.noise)
 
     def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-        s, q = self.S.copy(), self.Q.copy()
-        s[self.active] = self.posterior.gamma / self.posterior.var
-        q[self.active] = self.posterior.mean / self.posterior.var
-        return s, q
+        """s and q of every candidate."""
+        return column_factors(self)
+
+    @property
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self.posterior.mean
 
     @property
     def variance_sum(self) -> float:
@@ -352,9 +372,6 @@ class Snapshot:
         return self.evidence - self.problem.total_price(self.active)
 
     def moves(self) -> Moves:
-        """The best change of every single precision, given all others."""
-        s, q = self.factors()
-        inside = np.isfinite(self.alpha)
-        prices = Marginal.at(self.problem.price, self.active).of(inside, self.problem.price.nats)
-        moves = best_moves(self.problem.prior.at_noise(self.noise), s, q, self.alpha, prices)
-        return moves._replace(gain=np.where((self.copies > 0) & ~inside, 0.0, moves.gain))
+        """The best change of every unit, given all others."""
+        price = Marginal.at(self.problem.price, self.problem.prior.units(self.active))
+        return unit_moves(self, price)

@@ -7,7 +7,7 @@ to the mode is written here and nowhere else (docs/mathematics.md, sections 1 an
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior, relevance
 from sparsebayes.core.scales import TINY, NoiseRule
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.data.design import Columns
 from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine import compiled
 
@@ -39,7 +40,7 @@ at the same evidence (experiments/constants.py)."""
 class View:
     """The posterior of the weights and of η = level + Φw under sites; Φ is centred where the intercept is flat."""
 
-    design: FormedColumns
+    design: Columns
     sites: Sites
     posterior: GaussianPosterior
     level: float
@@ -63,12 +64,10 @@ class View:
         return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
 
 
-def take_view(
-    design: FormedColumns, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None
-) -> View:
+def take_view(design: Columns, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None) -> View:
     """Posterior under given sites; `own` are sites of the weights themselves, a factor of their prior."""
     b, h = np.asarray(sites.precision), sites.shift
-    if compiled.COMPILED and own is None and b.ndim and design.is_plain and design.n_columns <= design.n_rows:
+    if compiled.COMPILED and own is None and b.ndim and _is_small(design):
         return _compiled_view(design, sites, alpha, flat_intercept)
     level, variance = 0.0, 0.0
     if flat_intercept:
@@ -82,10 +81,15 @@ def take_view(
     return View(design, sites, posterior, level, variance, level + design.predict(posterior.mean))
 
 
+def _is_small(design: Columns) -> TypeGuard[FormedColumns]:
+    """Whether the columns are formed and fewer than rows."""
+    return design.is_plain and design.n_columns <= design.n_rows
+
+
 def _compiled_view(design: FormedColumns, sites: Sites, alpha: FloatArray, flat_intercept: bool) -> View:
     ladder = list(JITTER_LADDER)
-    mean, Sigma, root, logdet, jitter, eta, offset, level, variance = compiled.module.take_view(
-        design.Phi, sites.precision, sites.shift, alpha, flat_intercept, ladder
+    mean, Sigma, root, logdet, jitter, eta, offset, level, variance = compiled.native.take_view(
+        design.Phi, np.asarray(sites.precision), sites.shift, alpha, flat_intercept, ladder
     )
     var = Sigma.diagonal()
     gamma, zeros = relevance(alpha, var), np.zeros(len(alpha))
@@ -130,13 +134,13 @@ class Point(Protocol):
     def grow(self, n: int) -> Self:
         """With n weights more, at zero."""
 
-    def sites(self, problem: "Problem", design: FormedColumns) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The sites here."""
 
-    def view(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under them."""
 
-    def value(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """Log evidence at the view here, less ½ log|A| and the hyper-prior."""
 
     def weights(self, problem: "Problem", view: View) -> FloatArray:
@@ -145,16 +149,16 @@ class Point(Protocol):
     def level_at(self, problem: "Problem", view: View) -> float:
         """The intercept that goes with `weights`, at the view's own origin."""
 
-    def revived(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> Self:
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
         """A better point to start from, if this one is hopeless."""
 
-    def follow(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> Self:
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> Self:
         """One step of the point, given the view here."""
 
-    def settled(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> Self:
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
         """The point that belongs to these precisions, as far as it is defined without a further re-estimation."""
 
-    def step(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view that these precisions ask for, as far as it can be had at once."""
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> Self:
@@ -192,32 +196,32 @@ class Mode:
         """With n weights more, at zero."""
         return replace(self, w=np.append(self.w, np.zeros(n)))
 
-    def eta(self, design: FormedColumns) -> FloatArray:
+    def eta(self, design: Columns) -> FloatArray:
         """The linear predictor."""
         return self.level + design.predict(self.w) if self._eta is None else self._eta
 
-    def sites(self, problem: "Problem", design: FormedColumns) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The expansion at the mode."""
         known = self._log_density[0] if self._log_density else None
         return expansion(self.likelihood, problem.t, self.eta(design), problem.weight, known)
 
-    def view(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under it."""
         own = problem.prior.weight_sites(self.w)
         return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept, own)
 
-    def log_likelihood(self, problem: "Problem", design: FormedColumns) -> float:
+    def log_likelihood(self, problem: "Problem", design: Columns) -> float:
         """log p(t | w)."""
         if not self._log_density:
             self._log_density.append(self.likelihood.log_density(problem.t, self.eta(design)))
         return float(problem.weight @ self._log_density[0])
 
-    def penalised(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> float:
+    def penalised(self, problem: "Problem", design: Columns, alpha: FloatArray) -> float:
         """log p(t | w) - ½ wᵀAw, and what else the prior says of the weights."""
         fit = self.log_likelihood(problem, design)
         return fit - 0.5 * float(alpha @ self.w**2) + problem.prior.log_factor(self.w)
 
-    def value(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """Laplace's log evidence at the view here, less ½ log|A| and the hyper-prior.
 
         With a Gaussian prior this is the view's own integral, which at a distance δ from the mode is wrong by δ³ only.
@@ -236,13 +240,13 @@ class Mode:
         """Under a bounded prior that of the mode."""
         return view.level if np.isinf(problem.prior.floor) else self.level + float(view.design.offset @ self.w)
 
-    def revived(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> "Mode":
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
         """The model without weights where that is better: with all rows saturated there is no curvature to go by."""
         level = self.likelihood.base_level(problem.t, problem.weight) if problem.flat_intercept else 0.0
         base = Mode(self.likelihood, np.zeros_like(self.w), level, np.full(len(problem.t), level))
         return max((self, base), key=lambda mode: mode.penalised(problem, design, alpha))
 
-    def follow(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> "Mode":
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Mode":
         """Newton's step, halved until it is no step down.
 
         Weights have a floor in some models. One at the floor that the slope pushes against it stays there, the others
@@ -263,7 +267,7 @@ class Mode:
             part /= 2
         return self
 
-    def _goal(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> "Mode":
+    def _goal(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Mode":
         """Where Newton's whole step leads."""
         floor, flat = problem.prior.floor, problem.flat_intercept
         if np.isfinite(floor):
@@ -279,7 +283,7 @@ class Mode:
         eta = view.eta if own is None else None
         return Mode(self.likelihood, view.posterior.mean, level, eta)
 
-    def settled(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> "Mode":
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
         """The maximum of the penalised likelihood, by Newton's method.
 
         It ends when a step gains no more than rounding; the error of the weights is then the square of the last step's.
@@ -293,7 +297,7 @@ class Mode:
                 break
         return here
 
-    def step(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at the mode."""
         mode = self.settled(problem, design, alpha)
         view = mode.view(problem, design, alpha)
@@ -327,15 +331,15 @@ class Contact:
         """Rows stay when weights come."""
         return replace(self, before=())
 
-    def sites(self, problem: "Problem", design: FormedColumns) -> Sites:
+    def sites(self, problem: "Problem", design: Columns) -> Sites:
         """The bound."""
         return weighted(self.likelihood.bound(problem.t, self.xi), problem.weight)
 
-    def view(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> View:
+    def view(self, problem: "Problem", design: Columns, alpha: FloatArray) -> View:
         """The posterior under it."""
         return take_view(design, self.sites(problem, design), alpha, problem.flat_intercept)
 
-    def value(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> float:
+    def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """The bound on the log evidence, less ½ log|A| and the hyper-prior."""
         return view.integral(alpha)
 
@@ -347,7 +351,7 @@ class Contact:
         """That of the view."""
         return view.level
 
-    def revived(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> "Contact":
+    def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: a bound is never hopeless."""
         return self
 
@@ -355,7 +359,7 @@ class Contact:
         """ξ² = E[(η - centre)²], where the bound is largest."""
         return np.sqrt((view.eta - self.likelihood.centre(problem.t)) ** 2 + view.variance())
 
-    def follow(self, problem: "Problem", design: FormedColumns, view: View, alpha: FloatArray) -> "Contact":
+    def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Contact":
         """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
 
         They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
@@ -369,11 +373,11 @@ class Contact:
         length = min(float(np.sqrt((r @ r) / max(v @ v, TINY))), LONGEST_LEAP)
         return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
 
-    def settled(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> "Contact":
+    def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: any contact points make a bound."""
         return self
 
-    def step(self, problem: "Problem", design: FormedColumns, alpha: FloatArray) -> WStep:
+    def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at these contact points, and the tightest ones for the next step."""
         view = self.view(problem, design, alpha)
         return WStep(view, view.integral(alpha), replace(self, xi=self.tightest(problem, view)))

@@ -29,13 +29,13 @@ def classifier_fit(problem: Problem, result: Result, n_features: int) -> LinearF
     reference point.
     """
     design = problem.design
-    reference = design.mean.copy()
-    reference[result.active] += result.origin * design.scale[result.active]
+    reference = design.origin.copy()
+    reference[result.active] += result.origin * design.unit[result.active]
     fit = in_data_units(
         result.posterior,
         result.active,
         result.alpha,
-        design.scale,
+        design.unit,
         reference,
         log_evidence=result.log_evidence,
         path=np.array(result.trace.objective),

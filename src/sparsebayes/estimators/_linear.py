@@ -196,7 +196,7 @@ class Units:
             result.active,
             result.alpha,
             self.scale,
-            problem.design.mean,
+            problem.design.origin,
             log_evidence=result.log_evidence - per_unit,
             path=np.array(result.trace.objective) - per_unit,
             worth=result.worth[:n_features],

@@ -197,7 +197,7 @@ class ARDRegressor(SupportMixin, GaussianRegressor):
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
         if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
             return constant_fit(centre, self.fit_intercept, n_features, price)
-        units = Units(centre, unit, rows.scale / unit)
+        units = Units(centre, unit, rows.unit / unit)
         problem = LeastSquares(
             design=rows,
             t=rows.root_weight * (y - centre if flat else y) / unit,

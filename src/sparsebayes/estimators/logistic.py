@@ -13,7 +13,7 @@ from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import glm
+from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
@@ -23,13 +23,6 @@ from sparsebayes.estimators._classifier import LinearClassifier, classifier_fit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit
-
-INFERENCES = {
-    "ard": ("laplace", "variational", "reweighted-l1"),
-    "ridge": ("laplace", "variational"),
-    "laplace": ("laplace", "coordinate"),
-}
-"""The inferences that each prior has."""
 
 
 class SparseLogisticRegression(LinearClassifier):
@@ -119,8 +112,8 @@ class SparseLogisticRegression(LinearClassifier):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "prior": [StrOptions(set(INFERENCES))],
-        "inference": [StrOptions({name for names in INFERENCES.values() for name in names})],
+        "prior": [StrOptions({prior for prior, _ in recipes.CLASSIFICATION})],
+        "inference": [StrOptions({inference for _, inference in recipes.CLASSIFICATION})],
         "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
@@ -185,10 +178,9 @@ class SparseLogisticRegression(LinearClassifier):
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
         """
-        if self.inference not in INFERENCES[self.prior]:
-            raise ValueError(
-                f"prior={self.prior!r} has no inference={self.inference!r}; choose one of {INFERENCES[self.prior]}"
-            )
+        if (self.prior, self.inference) not in recipes.CLASSIFICATION:
+            choices = recipes.inferences(self.prior)
+            raise ValueError(f"prior={self.prior!r} has no inference={self.inference!r}; choose one of {choices}")
         has_softmax = self.inference == "laplace" and self.prior in ("ard", "ridge")
         if self.multi_class == "softmax" and not has_softmax:
             raise ValueError(
@@ -264,13 +256,6 @@ class SparseLogisticRegression(LinearClassifier):
         return classifier_fit(problem, self._solve(problem), n_features)
 
     def _solve(self, problem: Problem) -> Result:
+        options = recipes.Options(self.rule, self.penalty, weighted_lasso)
         settings = Settings(self.tol, self.max_iter, progress(self.verbose))
-        if self.prior == "ridge":
-            return glm.ridge(problem, self.rule, settings)
-        if self.inference == "reweighted-l1":
-            return glm.reweighted_l1(problem, weighted_lasso, settings)
-        if self.prior == "ard":
-            return glm.sparse(problem, self.rule, settings)
-        if self.inference == "coordinate":
-            return glm.l1(problem, self.penalty, weighted_lasso, settings)
-        return glm.l1_by_scales(problem, self.penalty, settings)
+        return recipes.CLASSIFICATION[self.prior, self.inference].solve(problem, options, settings)

@@ -23,8 +23,6 @@ using Trtri = void (*)(const char *, const char *, const int *, double *, const 
 using Lauum = Potrf;
 using Syrk = void (*)(const char *, const char *, const int *, const int *, const double *, const double *,
                       const int *, const double *, double *, const int *);
-using Syevd = void (*)(const char *, const char *, const int *, double *, const int *, double *, double *, const int *,
-                       int *, const int *, int *);
 
 inline Gemv gemv;
 inline Trmm trmm;
@@ -33,7 +31,6 @@ inline Potrs potrs;
 inline Trtri trtri;
 inline Lauum lauum;
 inline Syrk syrk;
-inline Syevd syevd;
 
 template <typename Function>
 void load(Function &function, nb::dict capsules, const char *name) {
@@ -55,7 +52,6 @@ inline void load_all() {
     load(trtri, lapack, "dtrtri");
     load(lauum, lapack, "dlauum");
     load(syrk, blas, "dsyrk");
-    load(syevd, lapack, "dsyevd");
 }
 
 // y ← scale M x + keep y, for M with `rows` rows stored without gaps.

@@ -75,12 +75,13 @@ std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_colum
     };
 }
 
-Problem read_problem(nb::object problem, double a, Vector b, double rate, bool positive, Vector nats) {
+Problem read_problem(nb::object problem, double a, Vector b, double rate, double min_alpha, bool positive, Vector nats) {
     const auto number = [&](const char *name) { return nb::cast<double>(problem.attr(name)); };
     Problem read;
     read.n_weighted = number("n_weighted"), read.energy = number("energy");
     read.c = number("c"), read.d = number("d"), read.n = number("n");
-    read.a = a, read.rate = rate, read.positive = positive, read.b = std::move(b), read.nats = std::move(nats);
+    read.a = a, read.rate = rate, read.min_alpha = min_alpha, read.positive = positive;
+    read.b = std::move(b), read.nats = std::move(nats);
     read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
     read.column_energy = numbers(problem.attr("column_energy"));
     read.projection = numbers(problem.attr("projection"));
@@ -131,26 +132,26 @@ NB_MODULE(_native, module) {
     module.def(
         "newton_step",
         [](nb::handle alpha, nb::handle mean, nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu> Sigma,
-           double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_curvature,
-           double min_gamma) {
+           double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_gamma,
+           const Vector &damping) {
             auto [step, promise] = view::newton_step(numbers(alpha), numbers(mean), Sigma.data(), n, numbers(own_slope),
-                                                     numbers(own_curvature), {longest, min_curvature, min_gamma});
+                                                     numbers(own_curvature), {longest, min_gamma, damping});
             return nb::make_tuple(array(std::move(step)), promise);
         },
         "alpha"_a, "mean"_a, "Sigma"_a, "n"_a, "own_slope"_a, "own_curvature"_a, nb::kw_only(), "longest"_a,
-        "min_curvature"_a, "min_gamma"_a);
-    nb::class_<State>(module, "State")
+        "min_gamma"_a, "damping"_a);
+    nb::class_<State>(module, "State", nb::dynamic_attr())
         .def(
             "__init__",
             [](State *self, nb::object problem, Indices active, Vector alpha, double noise, double a, nb::handle b,
-               double rate, bool positive, nb::handle nats, double copy, double lost_digits, std::int64_t working,
-               std::int64_t prefetch, Vector jitter_ladder) {
-                Problem read = read_problem(problem, a, numbers(b), rate, positive, numbers(nats));
+               double rate, double min_alpha, bool positive, nb::handle nats, double copy, double lost_digits,
+               std::int64_t working, std::int64_t prefetch, Vector jitter_ladder) {
+                Problem read = read_problem(problem, a, numbers(b), rate, min_alpha, positive, numbers(nats));
                 Constants constants{copy, lost_digits, working, prefetch, std::move(jitter_ladder)};
                 new (self) State(std::move(read), std::move(constants), active, alpha, noise);
             },
-            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a, "positive"_a, "nats"_a, "copy"_a,
-            "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a)
+            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a,
+            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a)
         .def("survey", [](State &self, nb::tuple price) {
             const MarginalPrice numbers = marginal(price);
             nb::gil_scoped_release unlocked;
@@ -177,6 +178,7 @@ NB_MODULE(_native, module) {
         .def_prop_ro("penalty", &State::penalty)
         .def_prop_ro("variance_sum", &State::variance_sum)
         .def_prop_ro("n_active", [](const State &self) { return self.active.size(); })
+        .def_prop_ro("n_units", [](const State &self) { return self.active.size(); })  // no groups here
         .def_prop_ro("jitter", [](const State &self) { return self.posterior.jitter; })
         .def_prop_ro("alpha_inside", [](const State &self) { return array(self.alpha_inside()); })
         .def_prop_ro("alpha", [](const State &self) { return array(self.alpha); })

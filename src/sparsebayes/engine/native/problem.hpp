@@ -57,6 +57,7 @@ struct Problem {
     double n_weighted, n, energy;
     bool flat_intercept, positive;
     double a, rate, c, d;  // Gamma(a, b) on the precisions, rate of a Laplace prior, Gamma(c, d) on the noise precision
+    double min_alpha;      // smallest precision
     Vector b, nats, column_energy, projection;
     std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_column;
     std::function<double(const Indices &, const Vector &)> residual_by_rows;

@@ -118,7 +118,7 @@ public:
         for (size_t place = 0; place < active.size(); ++place) consider(change_inside(place, price));
         if (!may_add) return best;
         double most = 0.0;  // with a flat prior and equal prices the largest q²/s brings most: it alone needs a logarithm
-        const bool alike = flat && one_price;
+        const bool alike = flat && one_price && problem.min_alpha == 0.0;
         for (const auto j : working) {
             if (!std::isinf(alpha[j]) || copies[j] > 0 || !(S[j] > 0)) continue;
             if (S[j] < min_novelty / noise * problem.column_energy[j]) continue;
@@ -134,6 +134,7 @@ public:
     const char *move(std::int64_t j, double to) {
         const double was = alpha[j], a = problem.a, b = problem.b[j];
         if (std::isinf(was)) {
+            update_factors(j);
             objective += rules::gain(to, S[j], Q[j], strength()) + rules::log_hyper_prior(to, a, b);
             add(j, to);
             return "add";
@@ -208,10 +209,14 @@ private:
     // Where weights cannot be negative, data that ask for one say nothing.
     double useful(double q) const { return problem.positive ? std::max(q, 0.0) : q; }
 
+    double candidate(std::int64_t j, double s, double q) const {
+        return std::max(rules::candidate(s, q, problem.a, problem.b[j], strength()), problem.min_alpha);
+    }
+
     // What a candidate outside the model would bring, and at which precision.
     Move entry(std::int64_t j, const MarginalPrice &price) const {
         if (copies[j] > 0) return {0.0, OUT, j};
-        const double q = useful(Q[j]), to = rules::candidate(S[j], q, problem.a, problem.b[j], strength());
+        const double q = useful(Q[j]), to = candidate(j, S[j], q);
         const double cost = price.out_offset + price.out_factor * problem.nats[j];
         const double brings = rules::gain(to, S[j], q, strength()) - cost;
         return brings > 0 ? Move{brings, to, j} : Move{0.0, OUT, j};
@@ -221,12 +226,24 @@ private:
     Move change_inside(size_t place, const MarginalPrice &price) const {
         const std::int64_t j = active[place];
         const double s = s_inside(place), q = useful(q_inside(place)), at = alpha[j], a = problem.a, b = problem.b[j];
-        const double to = rules::candidate(s, q, a, b, strength());
+        const double to = candidate(j, s, q);
         const double worth = rules::gain(to, s, q, strength()), present = rules::gain(at, s, q, strength());
         const double cost = price.in_offset + price.in_factor * problem.nats[j];
         if (worth > cost)
             return {worth - present + rules::log_hyper_prior(to, a, b) - rules::log_hyper_prior(at, a, b), to, j};
         return {cost - std::min(present, worth), OUT, j};
+    }
+
+    // S and Q of a candidate outside the working set, which were those of the last survey.
+    void update_factors(std::int64_t j) {
+        if (std::find(working.begin(), working.end(), j) != working.end()) return;
+        double square = 0.0, explained = 0.0;
+        for (size_t k = 0; k < active.size(); ++k) {
+            explained += gram[k][j] * mean[k];
+            for (size_t i = 0; i < active.size(); ++i) square += gram[i][j] * Sigma(i, k) * gram[k][j];
+        }
+        S[j] = (problem.column_energy[j] - square / noise) / noise;
+        Q[j] = (problem.projection[j] - explained) / noise;
     }
 
     void add(std::int64_t j, double to) {

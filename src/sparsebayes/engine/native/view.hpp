@@ -63,38 +63,28 @@ inline View take(const double *Phi, size_t N, size_t K, const double *b, const d
 }
 
 struct Limits {
-    double longest, min_curvature, min_gamma;
+    double longest, min_gamma;
+    Vector damping;
 };
 
-// x ← curvature⁻¹ x by Cholesky's factor, where all eigenvalues are above the least; says whether they are.
-inline bool solve_concave(const Square &curvature, double least, Vector &x) {
-    const int k = static_cast<int>(curvature.size), step = 1;
-    int info = 0;
-    Square lower = curvature;
-    for (size_t j = 0; j < curvature.size; ++j) lower(j, j) -= least;
-    blas::potrf("L", &k, lower.at.data(), &k, &info);
-    if (info != 0) return false;
-    lower = curvature;
-    blas::potrf("L", &k, lower.at.data(), &k, &info);
-    if (info != 0) return false;
-    blas::potrs("L", &k, &step, lower.at.data(), &k, x.data(), &k, &info);
-    return info == 0;
-}
-
-// The same with the absolute values of the eigenvalues, at least the least.
-inline void solve_by_eigenvalues(Square &curvature, double least, Vector &x) {
-    const size_t K = curvature.size;
-    const int k = static_cast<int>(K), room = 1 + 6 * k + 2 * k * k, int_room = 3 + 5 * k, step = 1;
-    const double one = 1.0, zero = 0.0;
-    Vector values(K), along(K), work(room);
-    std::vector<int> int_work(int_room);
-    int info = 0;
-    blas::syevd("V", "L", &k, curvature.at.data(), &k, values.data(), work.data(), &room, int_work.data(), &int_room,
-                &info);
-    if (info != 0) throw gaussian::NotPositiveDefinite("the eigenvalues of a curvature were not found");
-    blas::gemv("T", &k, &k, &one, curvature.at.data(), &k, x.data(), &step, &zero, along.data(), &step);
-    for (size_t j = 0; j < K; ++j) along[j] /= std::max(std::abs(values[j]), least);
-    blas::multiply(K, K, 1.0, curvature.at.data(), along.data(), 0.0, x.data());
+// (curvature + damping)⁻¹ slope with the least damping that makes it a step upwards; where none does, each precision
+// takes a step of its own, by the absolute value of its curvature.
+inline Vector uphill(const Square &curvature, const Vector &slope, const Vector &ladder) {
+    const int k = static_cast<int>(curvature.size), one = 1;
+    for (const double damping : ladder) {
+        if (k == 0) break;
+        Square lower = curvature;
+        Vector step = slope;
+        int info = 0;
+        for (size_t j = 0; j < curvature.size; ++j) lower(j, j) += damping;
+        blas::potrf("L", &k, lower.at.data(), &k, &info);
+        if (info != 0) continue;
+        blas::potrs("L", &k, &one, lower.at.data(), &k, step.data(), &k, &info);
+        return step;
+    }
+    Vector step = slope;
+    for (size_t j = 0; j < step.size(); ++j) step[j] /= std::max(std::abs(curvature(j, j)), ladder.back());
+    return step;
 }
 
 // The step of log α, and the nats that it promises; own_slope and own_curvature are the prior's terms.
@@ -119,9 +109,7 @@ inline std::pair<Vector, double> newton_step(const Vector &alpha, const Vector &
         curvature(k, k) += (0.5 * energy + own_curvature[k]) / (unit[k] * unit[k]);
         slope[k] = (0.5 * (1 - energy) + own_slope[k]) / unit[k];
     }
-    Vector step = slope;
-    if (K > 0 && !solve_concave(curvature, limits.min_curvature, step))
-        solve_by_eigenvalues(curvature, limits.min_curvature, step);
+    Vector step = uphill(curvature, slope, limits.damping);
     const double promise = 0.5 * std::inner_product(slope.begin(), slope.end(), step.begin(), 0.0);
     for (size_t k = 0; k < K; ++k) step[k] = std::clamp(step[k] / unit[k], -limits.longest, limits.longest);
     return {step, promise};

@@ -1,11 +1,13 @@
-"""The numbers that a problem hands to every solver."""
+"""The numbers that a least-squares problem hands to every solver."""
 
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sparsebayes.engine.sequential import Candidates
 
-from sparsebayes.engine.problem import Solution
+from sparsebayes.core.priors import ARD
+from sparsebayes.core.scales import noise_em
+from sparsebayes.engine.ascent import Ascent
+from sparsebayes.engine.least_squares import NOISE_FLOOR, Solution
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -45,15 +47,15 @@ def test_fit_is_the_log_likelihood(make_problem, rng):
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_a_compressed_problem_is_the_same_problem(intercept, make_problem, evidence, everywhere):
-    problem = make_problem(40, 6, flat=intercept, a=0.3, b=0.1, c=0.2, rate=0.1)
+    problem = make_problem(40, 6, flat=intercept, prior=ARD(0.3, 0.1), c=0.2, d=0.1)
     small = problem.compressed()
-    assert (small.rows.n_rows, small.n, small.n_weighted) == (6, problem.n, 40)
-    np.testing.assert_allclose(small.rows.gram(), problem.rows.gram(), atol=1e-12 * 40)
-    np.testing.assert_allclose(small.rows.columns(slice(None)).T @ small.t, problem.projection, atol=1e-12 * 40)
+    assert (small.design.n_rows, small.n, small.n_weighted) == (6, problem.n, 40)
+    np.testing.assert_allclose(small.design.gram(), problem.design.gram(), atol=1e-12 * 40)
+    np.testing.assert_allclose(small.design.columns(slice(None)).T @ small.t, problem.projection, atol=1e-12 * 40)
     assert small.energy == pytest.approx(problem.energy, rel=1e-12)
     solution = Solution(np.array([4, 0]), np.array([3.0, 0.5]), 0.3)
-    one, other = Candidates(problem, solution), Candidates(small, solution)
-    for name in ("mean", "Sigma", "S", "Q", "objective", "noise_gain"):
+    one, other = Ascent(problem, solution).snapshot(), Ascent(small, solution).snapshot()
+    for name in ("Sigma", "S", "Q", "objective", "residual"):
         np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-11, err_msg=name)
     assert other.evidence == pytest.approx(evidence(problem, everywhere(problem, solution), 0.3), rel=1e-10)
 
@@ -63,7 +65,7 @@ def test_dependent_columns_do_not_spoil_the_compression(make_problem, rng):
     X[:, 5] = X[:, 0] + X[:, 1]
     problem = make_problem(40, 6, X=X)
     solution = Solution(np.array([0, 1, 5]), np.array([3.0, 0.5, 1.0]), 0.3)
-    one, other = Candidates(problem, solution), Candidates(problem.compressed(), solution)
+    one, other = Ascent(problem, solution).snapshot(), Ascent(problem.compressed(), solution).snapshot()
     assert other.evidence == pytest.approx(one.evidence, rel=1e-10)
     np.testing.assert_allclose(other.S, one.S, rtol=1e-9)
 
@@ -75,3 +77,31 @@ def test_what_cannot_be_compressed_safely_is_left_alone(unfit, make_problem, rng
         X[:, 5] = 1.0
     problem = make_problem(len(X), 6, X=X, noise=0.0 if unfit == "noise-free" else 0.5)
     assert problem.compressed() is problem
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (8, 20)])
+def test_a_noise_step_is_the_evidence_less_the_scale_term_and_the_rule(shape, make_problem, objective, design):
+    problem = make_problem(*shape, prior=ARD(0.3, 0.1), c=0.2, d=0.1)
+    alpha, noise = np.linspace(0.5, 3, shape[1]), 0.3
+    found = problem.noise_step(problem.design, alpha, noise, noise_em)
+    assert found.value + problem.prior.scale_term(alpha) == pytest.approx(objective(problem, alpha, noise), rel=1e-10)
+    Phi, n = design(problem), problem.n
+    Sigma = np.linalg.inv(np.diag(alpha) + Phi.T @ Phi / noise)
+    mean = Sigma @ Phi.T @ problem.t / noise
+    np.testing.assert_allclose(found.posterior.mean, mean, rtol=1e-9, atol=1e-11)
+    # EM: the expected squared residual, with the hyper-prior, over the degrees of freedom.
+    expected = (((problem.t - Phi @ mean) ** 2).sum() + np.trace(Phi @ Sigma @ Phi.T) + 0.2) / (n + 0.4)
+    assert found.carry.variance == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_noise_stays_above_its_floor(make_problem):
+    problem = make_problem(20, 3, n_relevant=3, noise=0.0)
+    found = problem.noise_step(problem.design, np.full(3, 1e-6), 1e-12, noise_em)
+    assert found.carry.variance == NOISE_FLOOR
+
+
+def test_prices_are_those_of_the_columns_that_are_kept(make_problem):
+    problem = make_problem(20, 5, price=np.arange(1.0, 6.0))
+    assert problem.total_price([0, 4]) == pytest.approx(6 * 19 / 17)
+    assert not problem.is_scale_free
+    assert make_problem(20, 5).is_scale_free

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.optimize import approx_fprime
-from sparsebayes.engine.rvm import KernelProblem, held_out, maximum, solve
 
 from sparsebayes.core.kernels import rbf
+from sparsebayes.core.prices import HalfTheRows
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.leave_one_out import held_out, solve_kernel, squared_error
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.regression import maximum
 
 SETTINGS = Settings(1e-6, 10_000)
 
@@ -17,8 +19,8 @@ def problem_of(K, y, weight=None, flat=True):
     weight = np.ones(len(y)) if weight is None else weight
     rows = DenseRows.of(K).standardised(weight, centre=flat)
     t = np.sqrt(weight) * (y - weight @ y / weight.sum() if flat else y)
-    none = np.zeros(K.shape[1])
-    return KernelProblem(rows, t, float(weight.sum()), flat, 0.0, 0.0, none, 0.0, 0.0)
+    total = float(weight.sum())
+    return LeastSquares(design=rows, t=t, n_weighted=total, flat_intercept=flat, price=HalfTheRows(total - flat))
 
 
 @pytest.fixture
@@ -63,8 +65,8 @@ def test_a_row_held_out_is_predicted_as_by_a_model_without_it(sinc, centred):
     result = maximum(problem, "sequential", SETTINGS)
     model = result.solution
     own = np.arange(40)
-    found = held_out(problem, result, own, lambda which: K[which])
-    Phi = problem.rows.columns(slice(None))
+    found = held_out(problem, result, own)
+    Phi = problem.design.columns(slice(None))
     kept = list(model.active)
     assert 3 < len(kept) < 20
     for i in range(40):
@@ -85,6 +87,7 @@ def test_a_row_held_out_is_predicted_as_by_a_model_without_it(sinc, centred):
         # The broad prior of the check is flat to 1e-8 of its own size.
         assert_allclose(found.error[i], problem.t[i] - mean, rtol=1e-4, atol=1e-6)
         assert_allclose(found.variance[i], variance, rtol=1e-5)
+    assert squared_error(problem, result, own) == pytest.approx((found.error**2).mean())
 
 
 def test_integer_weights_are_repeated_rows(rng):
@@ -93,8 +96,8 @@ def test_integer_weights_are_repeated_rows(rng):
     weight = rng.integers(1, 4, size=40).astype(float)
     again = np.repeat(np.arange(40), weight.astype(int))
     own = np.where(weight > 1, -1, np.arange(40))
-    weighted = solve(problem_of(K, y, weight), "sequential", SETTINGS, own, lambda which: K[which])
-    repeated = solve(problem_of(K[again], y[again]), "sequential", SETTINGS, own[again], lambda which: K[again][which])
+    weighted = solve_kernel(problem_of(K, y, weight), "sequential", SETTINGS, own)
+    repeated = solve_kernel(problem_of(K[again], y[again]), "sequential", SETTINGS, own[again])
     assert_allclose(weighted.result.log_evidence, repeated.result.log_evidence, rtol=1e-9)
     assert_allclose(weighted.excess, repeated.excess, rtol=1e-5)
     assert weighted.excess > 0
@@ -105,28 +108,7 @@ def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
     y = rng.standard_normal(60)
     K = np.eye(60) + 1e-3 * rng.standard_normal((60, 60))
     problem = problem_of(K, y)
-    found = solve(problem, "sequential", SETTINGS, np.arange(60), lambda which: K[which])
-    noise = found.result.solution.noise
+    found = solve_kernel(problem, "sequential", SETTINGS, np.arange(60))
+    noise = found.result.noise
     assert noise < 0.5 * y.var()
     assert_allclose(noise + found.excess, y.var(), rtol=0.1)
-
-
-def test_vectors_are_free_up_to_half_of_the_rows():
-    problem = problem_of(np.eye(41), np.arange(41.0))
-    n = 40
-    prices = np.array([problem.total_price(k) for k in range(n)])
-    assert (prices[: n // 2 + 1] == 0).all()
-    assert (np.diff(prices[n // 2 :]) > 0).all()
-    assert (np.diff(prices, 2) >= 0).all()  # each vector costs more than the one before, so that the search can stop
-    slope = approx_fprime(np.array([0.6 * n]), lambda k: problem.total_price(k[0]))
-    assert_allclose(slope, 2.25, rtol=1e-4)
-
-
-@pytest.mark.parametrize("solver", ["sequential", "fixed-point", "em"])
-def test_no_solver_keeps_a_vector_per_row(rng, solver):
-    X, y = rng.uniform(size=(60, 30)), rng.standard_normal(60)
-    problem = problem_of(rbf(X, X, gamma=1.0), y)
-    result = maximum(problem, solver, SETTINGS)
-    assert result.converged
-    assert len(result.solution.active) < 0.7 * 60
-    assert result.gap < 1e-6
