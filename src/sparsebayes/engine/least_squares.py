@@ -23,8 +23,8 @@ NOISE_FLOOR = 1e-8
 INITIAL_NOISE = 0.1
 """Initial σ²/var(t) (Tipping 2001)."""
 LOW_NOISE = 0.01
-"""Lower initial σ²/var(t) for free columns, so that columns which only pay together can enter together. Half or twice
-as much: the evidence differs by less than its scatter (experiments/constants.py)."""
+"""Lower initial σ²/var(t) for free columns, so that columns which only pay together can enter together. Half as much
+ends at the same evidence but for its scatter, twice loses 1.4 ± 0.5 nats on Friedman #1 (experiments/constants.py)."""
 LOST_DIGITS = 1e-6
 """A difference below this share of its terms has lost six of sixteen digits, and is computed another way."""
 

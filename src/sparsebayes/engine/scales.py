@@ -18,7 +18,7 @@ DAMPING = (1e-6, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 curvature is ½."""
 MIN_GAMMA = 0.1
 """Least γ that the curvature is measured by: in smaller units steps go so far that the posterior does
-not follow. Half or twice as much: less than the scatter."""
+not follow. Half as much loses 0.4 ± 0.1 nats on Friedman #1, twice as much nothing (experiments/constants.py)."""
 
 
 def newton_step(
