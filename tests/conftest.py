@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from threadpoolctl import threadpool_limits
 
 import sparsebayes
+from sparsebayes import RVMClassifier, SparseLogisticRegression
 from sparsebayes.estimators import ESTIMATORS
 
 _limits = threadpool_limits(1)
@@ -71,6 +72,20 @@ SELECTORS = [model for model in VARIANTS if is_linear(model)]
 REGRESSORS = [model for model in SELECTORS if is_regressor(model)]
 KERNEL_REGRESSORS = [model for model in VARIANTS if is_regressor(model) and has_kernel(model)]
 DEFAULTS = [cls() for cls in ESTIMATORS]
+
+
+def quick(cls: type[BaseEstimator], **options: Any) -> BaseEstimator:
+    """Defaults, from one start, and always the same random numbers."""
+    once = {"n_restarts": 1, "random_state": 0}
+    return cls(**{key: value for key, value in once.items() if key in cls._parameter_constraints}, **options)
+
+
+EVERY = [quick(cls) for cls in ESTIMATORS] + [
+    quick(SparseLogisticRegression, min_gain=0),
+    quick(SparseLogisticRegression, inference="variational"),
+    quick(RVMClassifier, inference="variational"),
+]
+"""Each registered estimator, and the ways of inference that a default does not take."""
 CASES = {
     "estimator": VARIANTS,
     "selector": SELECTORS,
@@ -83,6 +98,9 @@ CASES = {
         for model in REGRESSORS
         if model.get_params().get("intercept_prior", "flat") == "flat" and model.fit_intercept
     ],
+    "every": EVERY,
+    "every_regressor": [model for model in EVERY if is_regressor(model)],
+    "every_classifier": [model for model in EVERY if is_classifier(model)],
     "default": DEFAULTS,
     "default_selector": [model for model in DEFAULTS if is_linear(model)],
     "any_regressor": [model for model in DEFAULTS if is_regressor(model)],
@@ -93,6 +111,7 @@ CASES = {
 selector: models whose columns are the features, of which they keep some; regressor: those that regress.
 kernel_regressor: regressors whose columns are kernel functions of the rows, with one width for all features.
 priced, textbook: regressors with the default charge for a feature, and none.
+every: each registered estimator in a quick form; every_regressor, every_classifier: those that regress or classify.
 flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie.
 """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 RTOL = 1e-6
 AS_THEY_ARE = slice(None)
@@ -146,3 +146,139 @@ def test_integers(regressor, data):
     X, y = (np.rint(10 * array).astype(np.int32) for array in data)
     X_double = X.astype(np.float64)
     assert_moved(clone(regressor).fit(X, y), clone(regressor).fit(X_double, y.astype(np.float64)), X, X_double)
+
+
+# --- every estimator of the register: what it predicts ---
+
+
+def answer(model, X):
+    """Class probabilities, or mean and standard deviation of the target: one row for each row of X."""
+    return model.predict_proba(X) if is_classifier(model) else np.stack(model.predict(X, return_std=True), axis=1)
+
+
+def assert_same_answer(model, X, base, X_base, unit=1.0):
+    """Both answers agree, in units of the target's spread (of probability, for classifiers).
+
+    Feature weights and the contact points of a bound are iterated until a step gains less than a tolerance in nats:
+    they end less exactly.
+    """
+    iterated = hasattr(base, "feature_weights_") or base.get_params().get("inference") == "variational"
+    assert_allclose(answer(model, X), answer(base, X_base), rtol=0, atol=(1e-4 if iterated else RTOL) * unit)
+
+
+@pytest.fixture
+def small(make_data):
+    """Rows, a target, and three classes of different size made of it."""
+    X, y = make_data(60, 5, n_true=2, offset=1.0)
+    return X, y, np.digitize(y, np.quantile(y, [0.4, 0.75]))
+
+
+def target(model, small):
+    """The numbers, or two classes; and the unit in which answers are compared."""
+    _, y, _ = small
+    return (np.where(y > np.median(y), "high", "low"), 1.0) if is_classifier(model) else (y, y.std())
+
+
+def fitted(model, X, y, **kwargs):
+    return clone(model).fit(X, y, **kwargs)
+
+
+def test_answers_do_not_depend_on_the_order_of_rows(every, small, rng):
+    X, (y, unit) = small[0], target(every, small)
+    order = rng.permutation(len(y))
+    assert_same_answer(fitted(every, X[order], y[order]), X, fitted(every, X, y), X, unit)
+
+
+def test_answers_do_not_depend_on_the_order_of_columns(every, small, rng):
+    X, (y, unit) = small[0], target(every, small)
+    order = rng.permutation(X.shape[1])
+    assert_same_answer(fitted(every, X[:, order], y), X[:, order], fitted(every, X, y), X, unit)
+
+
+def test_integer_weights_are_repeated_rows(every, small, rng):
+    X, (y, unit) = small[0], target(every, small)
+    weight = rng.integers(0, 4, len(y))
+    again = np.repeat(np.arange(len(y)), weight)
+    weighted = fitted(every, X, y, sample_weight=weight)
+    assert_same_answer(weighted, X, fitted(every, X[again], y[again]), X, unit)
+
+
+@pytest.mark.parametrize("store", [np.asfortranarray, lambda X: X.astype(np.float32)], ids=["Fortran", "float32"])
+def test_answers_do_not_depend_on_storage(every, small, store):
+    X, (y, unit) = store(small[0]), target(every, small)
+    plain = np.ascontiguousarray(X, dtype=np.float64)
+    assert_same_answer(fitted(every, X, y), X, fitted(every, plain, y), plain, unit)
+
+
+def test_answers_do_not_depend_on_the_place_of_the_inputs(every, small):
+    """At a given γ: "scale" is, as in scikit-learn, made of the variance of all numbers in X, whatever their column."""
+    X, (y, unit) = small[0], target(every, small)
+    if every.get_params().get("gamma") == "scale":
+        every = clone(every).set_params(gamma=0.3)
+    shift = np.array([0.0, 100.0, -50.0, 3.0, 1e3])
+    assert_same_answer(fitted(every, X + shift, y), X + shift, fitted(every, X, y), X, unit)
+
+
+def takes_columns_in_any_unit(model):
+    """Whether each column may have a unit of its own.
+
+    Not the models with one kernel width for all columns; nor VBLogisticRegression, whose prior Gamma(a0, b0) of the
+    precisions is a statement about weights in the units of the columns.
+    """
+    parameters = model.get_params()
+    if type(model).__name__ == "VBLogisticRegression":
+        return False
+    return "kernel" not in parameters or type(model).__name__ in ("DRVMRegressor", "PFCVMClassifier")
+
+
+def test_units_of_single_columns(every, small):
+    if not takes_columns_in_any_unit(every):
+        pytest.skip("its prior or its kernel is in the units of the columns")
+    X, (y, unit) = small[0], target(every, small)
+    scale = 10.0 ** np.linspace(-3, 3, X.shape[1])
+    assert_same_answer(fitted(every, X * scale, y), X * scale, fitted(every, X, y), X, unit)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_a_common_unit_of_all_columns(every, small, scale):
+    """At a fixed γ a kernel model is the same when γ is rescaled with the columns; "scale" does so by itself.
+
+    Columns in different units would need a γ each: that is what models with feature weights are for.
+    """
+    if type(every).__name__ == "VBLogisticRegression":
+        pytest.skip("its prior is in the units of the columns")
+    X, (y, unit) = small[0], target(every, small)
+    assert_same_answer(fitted(every, X * scale, y), X * scale, fitted(every, X, y), X, unit)
+    if every.get_params().get("gamma") == "scale":
+        here, there = clone(every).set_params(gamma=0.3), clone(every).set_params(gamma=0.3 / scale**2)
+        assert_same_answer(there.fit(X * scale, y), X * scale, here.fit(X, y), X, unit)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e-6, 0.0), (1e6, 0.0), (1.0, 1e3), (-2.0, 5.0)])
+def test_units_of_the_target(every_regressor, small, scale, shift):
+    X, y, _ = small
+    base, moved = fitted(every_regressor, X, y), fitted(every_regressor, X, scale * y + shift)
+    mean, std = base.predict(X, return_std=True)
+    expected = np.stack([scale * mean + shift, abs(scale) * std], axis=1)
+    tol = 1e-4 if hasattr(base, "feature_weights_") else RTOL
+    assert_allclose(answer(moved, X), expected, rtol=0, atol=tol * abs(scale) * y.std())
+
+
+def test_names_of_two_classes(every_classifier, small):
+    """The other class comes first in the alphabet now."""
+    X, (y, _) = small[0], target(every_classifier, small)
+    base, renamed = fitted(every_classifier, X, y), fitted(every_classifier, X, np.where(y == "high", "upper", "below"))
+    assert list(base.classes_) == ["high", "low"]
+    assert list(renamed.classes_) == ["below", "upper"]
+    assert_allclose(renamed.predict_proba(X)[:, ::-1], base.predict_proba(X), atol=RTOL)
+    assert_array_equal(renamed.predict(X) == "upper", base.predict(X) == "high")
+
+
+def test_names_of_three_classes(every_classifier, small):
+    X, _, classes = small
+    order = np.array([2, 0, 1])
+    if every_classifier.get_params().get("min_gain") == 0:
+        # The joint softmax is averaged over fixed points, which do not treat classes alike: good to 2e-4 only.
+        every_classifier = clone(every_classifier).set_params(proba="plug-in")
+    base, renamed = fitted(every_classifier, X, classes), fitted(every_classifier, X, order[classes])
+    assert_allclose(renamed.predict_proba(X)[:, order], base.predict_proba(X), atol=RTOL)

@@ -11,9 +11,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal, t
 from sklearn.base import clone
-from sparsebayes.engine.ard import SOLVERS
 
 from sparsebayes import ARDRegressor
+from sparsebayes.engine.regression import SOLVERS
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))

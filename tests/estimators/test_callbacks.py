@@ -134,14 +134,14 @@ def test_repetitions_of_a_selection_are_tasks(make_data):
 
 def test_a_callback_may_stop_a_fit(default, data_for):
     X, y = data_for(default, n=80, d=8)
-    told, every = Recorder(stop_at=3), Recorder()
+    told, every = Recorder(stop_at=2), Recorder()  # no search ends in its second step
     clone(default).set_callbacks(every).fit(X, y)
     model = clone(default).set_callbacks(told)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
     (said,) = [item for item in caught if issubclass(item.category, ConvergenceWarning)]
-    assert "a callback stopped the fit at step 3" in str(said.message)
+    assert "a callback stopped the fit at step 2" in str(said.message)
     assert "max_iter" not in str(said.message)
     assert not model.converged_
     assert len(told.infos) < len(every.infos)

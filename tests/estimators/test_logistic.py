@@ -23,8 +23,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from sparsebayes import SparseLogisticRegression
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.estimators.logistic import INFERENCES
+from sparsebayes.engine.recipes import CLASSIFICATION
 
+INFERENCES = {prior: [name for kind, name in CLASSIFICATION if kind == prior] for prior in ("ard", "ridge", "laplace")}
 PAIRS = [(prior, inference) for prior, names in INFERENCES.items() for inference in names]
 every_pair = pytest.mark.parametrize(("prior", "inference"), PAIRS, ids=[f"{prior} by {name}" for prior, name in PAIRS])
 ard_inference = pytest.mark.parametrize("inference", INFERENCES["ard"])

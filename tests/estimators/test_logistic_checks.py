@@ -5,8 +5,9 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from sparsebayes import SparseLogisticRegression, VBLogisticRegression
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.estimators.logistic import INFERENCES
+from sparsebayes.engine.recipes import CLASSIFICATION
 
+INFERENCES = {prior: [name for kind, name in CLASSIFICATION if kind == prior] for prior in ("ard", "ridge", "laplace")}
 COMBINATIONS = [
     *(
         SparseLogisticRegression(prior="ard", inference=inference, min_gain=min_gain, rule=rule, tol=1e-3)

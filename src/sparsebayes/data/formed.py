@@ -63,8 +63,8 @@ class FormedColumns:
 
     def predict(self, weights: FloatArray) -> FloatArray:
         """Φ weights."""
-        product = self.Phi @ weights
-        return product if self._mean is None else product - self._mean @ weights
+        product = np.asarray(self.Phi @ weights)
+        return product if self._mean is None else np.asarray(product - self._mean @ weights)
 
     def row_variance(self, root: FloatArray) -> FloatArray:
         """‖root φₙ‖² per row."""

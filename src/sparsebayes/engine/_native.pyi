@@ -18,6 +18,7 @@ class State:
     penalty: float
     variance_sum: float
     n_active: int
+    n_units: int
     jitter: float
     alpha_inside: FloatArray
     alpha: FloatArray
@@ -39,6 +40,7 @@ class State:
         a: float,
         b: FloatArray,
         rate: float,
+        min_alpha: float,
         positive: bool,
         nats: FloatArray,
         copy: float,
@@ -49,6 +51,15 @@ class State:
     ) -> None: ...
     def survey(self, price: Marginal) -> None: ...
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]: ...
+    def advance(
+        self,
+        n: int,
+        tol: float,
+        additions: int,
+        min_novelty: float,
+        prices: list[Marginal],
+        noise_floor: float,
+    ) -> list[tuple[float, float, int, float, str]]: ...
     def move(self, j: int, alpha: float) -> str: ...
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
     def rescale(self, noise_floor: float) -> None: ...

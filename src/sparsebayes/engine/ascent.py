@@ -6,6 +6,7 @@ rule, and where neither price nor hyper-prior has a say, σ² follows every acti
 and then.
 """
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,8 @@ class Ascent:
         limited = limits.hold_noise and limits.max_additions < UNLIMITED
         self.joint = self.problem.is_scale_free and not limited
         self.follows = self.joint and not limits.hold_noise
+        self.ahead = 1 if callback is not None or not self._uniform else max_iter
+        self.made: deque[Info] = deque()
         settings = Settings(limits.tol, max_iter, callback)
         return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
 
@@ -72,41 +75,49 @@ class Ascent:
         return Snapshot.of(self.state, self._price())
 
     def _step(self) -> Info:
-        """The best action, if any gains more than `tol`, and what is due after it."""
-        state, tol, hold_noise = self.state, self.limits.tol, self.limits.hold_noise
-        before, action = state.objective, "noise"
-        j, gain, alpha = self._best()
-        to_gain = gain if hold_noise or gain > tol else max(gain, noise_left(self.problem, state))
-        if gain > tol:
-            action = state.move(j, alpha)
-            self.additions_left -= action == "add"
-            self.n_actions += 1
-        due = self.n_actions % REFRESH_EVERY == 0 or gain <= tol
-        if self.joint and gain > tol and (hold_noise or self.n_actions > EARLY_ACTIONS):
-            self._after_action()
-        elif hold_noise and due:
-            state.refresh()
-        elif not hold_noise and to_gain > tol and (due or self.n_actions <= EARLY_ACTIONS):
-            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
-        return Info(before, to_gain, state.n_active, state.jitter, action)
+        """The next action, or the last look at the noise."""
+        if not self.made and not self._actions():
+            if self.since_joint:
+                self._joint_step()
+            self.state.survey(self._price())
+            if not self._actions():
+                return self._noise()
+        return self.made.popleft()
 
-    def _best(self) -> tuple[int, float, float]:
-        """The column to move, the nats which that brings, and its new precision."""
+    def _actions(self) -> bool:
+        """The best actions until something is due, and what is due after them; says whether there was any."""
         state, limits = self.state, self.limits
-        best = state.best(self.additions_left > 0, limits.min_novelty, self._price())
-        if best[1] > max(limits.tol, state.outside_gain):
-            return best
-        if best[1] <= limits.tol and self.since_joint:
-            self._joint_step()
-        state.survey(self._price())
-        return state.best(self.additions_left > 0, limits.min_novelty, self._price())
+        together = self.joint and (limits.hold_noise or self.n_actions >= EARLY_ACTIONS)
+        if together:
+            until = JOINT_EVERY - self.since_joint
+        elif limits.hold_noise or self.n_actions >= EARLY_ACTIONS:
+            until = REFRESH_EVERY - self.n_actions % REFRESH_EVERY
+        else:
+            until = 1
+        until = min(until, self.ahead)
+        prices = self._price_table(until)
+        follow = NOISE_FLOOR if together and self.follows else 0.0
+        made = state.advance(until, limits.tol, self.additions_left, limits.min_novelty, prices, follow)
+        self.made.extend(Info(*each) for each in made)
+        self.ahead = max(self.ahead - len(made), 1)
+        self.n_actions += len(made)
+        self.additions_left -= sum(each[4] == "add" for each in made)
+        if made and together:
+            self.since_joint += len(made)
+            if self.since_joint >= JOINT_EVERY:
+                self._joint_step()
+        elif made and (self.n_actions % REFRESH_EVERY == 0 or self.n_actions <= EARLY_ACTIONS):
+            noise = state.noise if limits.hold_noise else next_noise(self.problem, state)
+            state.set_scales(state.alpha_inside, noise)
+        return bool(made)
 
-    def _after_action(self) -> None:
-        if self.follows:
-            self.state.rescale(NOISE_FLOOR)
-        self.since_joint += 1
-        if self.since_joint == JOINT_EVERY:
-            self._joint_step()
+    def _noise(self) -> Info:
+        """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""
+        state, tol = self.state, self.limits.tol
+        before, to_gain = state.objective, 0.0 if self.limits.hold_noise else noise_left(self.problem, state)
+        if to_gain > tol:
+            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
+        return Info(before, to_gain, state.n_active, state.jitter, "noise")
 
     def _joint_step(self) -> None:
         """One Newton step of all log α together, or a part of it, with σ² following or held.
@@ -128,11 +139,21 @@ class Ascent:
                     return
         state.set_scales(alpha, noise)
 
+    def _price_table(self, n: int) -> list[Marginal]:
+        """Marginal prices of models with n units less, … the present number, … n more."""
+        if not self._uniform:
+            return [self._price()] * (2 * n + 1)
+        k = self.state.n_units
+        return [self._price_of(max(each, 0)) for each in range(k - n, k + n + 1)]
+
     def _price(self) -> Marginal:
         """What one unit more costs, and what one of those inside saves."""
         if not self._uniform:
             return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
-        k = self.state.n_units
+        return self._price_of(self.state.n_units)
+
+    def _price_of(self, k: int) -> Marginal:
+        """The same for a model with k units of one price."""
         if k not in self._prices:
             self._prices[k] = Marginal.at(self.problem.price, list(range(k)))
         return self._prices[k]

@@ -128,14 +128,14 @@ def _released(ascent: Ascent) -> Solution:
     """
     ascent.state.set_scales(ascent.state.alpha_inside, next_noise(ascent.problem, ascent.state))
     snapshot = ascent.snapshot()
-    stays = np.isfinite(snapshot.moves().alpha[snapshot.active])
+    stays = np.isfinite(snapshot.best_moves.alpha[snapshot.active])
     solution = snapshot.solution
     return Solution(solution.active[stays], solution.alpha[stays], solution.noise)
 
 
 def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
     """The optimality gap: nats that the best change of a precision, of the noise, or exchange would still bring."""
-    gap = float(snapshot.moves().gain.max(initial=0.0))
+    gap = float(snapshot.best_moves.gain.max(initial=0.0))
     if not hold_noise:
         gap = max(gap, noise_left(snapshot.problem, snapshot))
     return gap if is_free(snapshot.problem.price) else max(gap, exchange_of(snapshot).best_gain)

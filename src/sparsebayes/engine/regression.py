@@ -97,7 +97,7 @@ def described(snapshot: Snapshot, converged: bool, trace: Trace, hold_noise: boo
         noise=snapshot.noise,
         level_variance=snapshot.noise / snapshot.problem.n_weighted if snapshot.problem.flat_intercept else 0.0,
         log_evidence=snapshot.evidence,
-        worth=snapshot.moves().worth,
+        worth=snapshot.best_moves.worth,
         gap=certificate(snapshot, hold_noise),
         converged=converged,
         noise_at_floor=bool(snapshot.noise <= NOISE_FLOOR),

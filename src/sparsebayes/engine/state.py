@@ -7,6 +7,7 @@ section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.p
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -170,6 +171,34 @@ class State:
         brings = np.where(reachable, moves.gain, 0.0)
         best = int(np.argmax(brings)) if len(brings) else -1
         return (best, float(brings[best]), float(moves.alpha[best])) if best >= 0 else (-1, 0.0, np.inf)
+
+    def advance(
+        self,
+        n: int,
+        tol: float,
+        additions: int,
+        min_novelty: float,
+        prices: list[Marginal],
+        noise_floor: float,
+    ) -> list[tuple[float, float, int, float, str]]:
+        """Up to n best moves in a row, and what to report of each: the fields of `Info`.
+
+        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `prices`
+        are those of models with n units less, … the present number, … n more. With a positive `noise_floor` σ² follows
+        every move (`rescale`).
+        """
+        made: list[tuple[float, float, int, float, str]] = []
+        first = self.n_units - n
+        while len(made) < n:
+            j, gain, alpha = self.best(additions > 0, min_novelty, prices[self.n_units - first])
+            if gain <= max(tol, self.outside_gain):
+                break
+            before, action = self.objective, self.move(j, alpha)
+            additions -= action == "add"
+            if noise_floor > 0:
+                self.rescale(noise_floor)
+            made.append((before, gain, self.n_active, self.jitter, action))
+        return made
 
     def set_scales(self, alpha: FloatArray, noise: float) -> None:
         """All precisions of the model, and the noise; everything that depends on them from scratch."""
@@ -370,6 +399,11 @@ class Snapshot:
     def priced_evidence(self) -> float:
         """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
         return self.evidence - self.problem.total_price(self.active)
+
+    @cached_property
+    def best_moves(self) -> Moves:
+        """The best change of every unit, given all others."""
+        return self.moves()
 
     def moves(self) -> Moves:
         """The best change of every unit, given all others."""

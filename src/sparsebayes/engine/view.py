@@ -370,7 +370,8 @@ class Contact:
             return replace(self, xi=xi, before=(*self.before, self.xi))
         x0, x1, x2 = (np.log(np.maximum(each, TINY)) for each in (self.before[0], self.xi, xi))
         r, v = x1 - x0, x2 - 2 * x1 + x0
-        length = min(float(np.sqrt((r @ r) / max(v @ v, TINY))), LONGEST_LEAP)
+        first, bend = problem.weight @ r**2, problem.weight @ v**2  # a row of weight two is two rows
+        length = min(float(np.sqrt(first / max(bend, TINY))), LONGEST_LEAP)
         return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
 
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":

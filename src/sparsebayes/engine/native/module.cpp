@@ -164,6 +164,16 @@ NB_MODULE(_native, module) {
                 return std::make_tuple(move.j, move.gain, move.alpha);
             },
             "may_add"_a, "min_novelty"_a, "price"_a)
+        .def(
+            "advance",
+            [](State &self, std::int64_t n, double tol, std::int64_t additions, double min_novelty, nb::list prices,
+               double noise_floor) {
+                std::vector<MarginalPrice> table;
+                for (nb::handle price : prices) table.push_back(marginal(nb::cast<nb::tuple>(price)));
+                nb::gil_scoped_release unlocked;
+                return self.advance(n, tol, additions, min_novelty, table, noise_floor);
+            },
+            "n"_a, "tol"_a, "additions"_a, "min_novelty"_a, "prices"_a, "noise_floor"_a)
         .def("move", &State::move, "j"_a, "alpha"_a, unlocked)
         .def("set_scales", &State::set_scales, "alpha"_a, "noise"_a, unlocked)
         .def("rescale", &State::rescale, "noise_floor"_a)

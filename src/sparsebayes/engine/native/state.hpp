@@ -28,6 +28,8 @@ struct MarginalPrice {
     double out_offset, out_factor, in_offset, in_factor;
 };
 
+using Step = std::tuple<double, double, size_t, double, const char *>;  // the fields of Info in engine/loop.py
+
 class State {
 public:
     const Problem problem;
@@ -152,6 +154,24 @@ public:
         alpha[j] = to;
         measure();
         return "re-estimate";
+    }
+
+    // Up to n best moves in a row; see engine/state.py.
+    std::vector<Step> advance(std::int64_t n, double tol, std::int64_t additions, double min_novelty,
+                              const std::vector<MarginalPrice> &prices, double noise_floor) {
+        std::vector<Step> made;
+        const std::int64_t first = static_cast<std::int64_t>(active.size()) - n;
+        while (static_cast<std::int64_t>(made.size()) < n) {
+            const auto k = static_cast<std::int64_t>(active.size());
+            const Move next = best(additions > 0, min_novelty, prices[k - first]);
+            if (!(next.gain > std::max(tol, outside_gain))) break;
+            const double before = objective;
+            const char *action = move(next.j, next.alpha);
+            additions -= static_cast<std::int64_t>(active.size()) > k;
+            if (noise_floor > 0) rescale(noise_floor);
+            made.emplace_back(before, next.gain, active.size(), posterior.jitter, action);
+        }
+        return made;
     }
 
     // All precisions of the model, and the noise; everything that depends on them from scratch.

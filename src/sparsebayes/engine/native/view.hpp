@@ -92,21 +92,22 @@ inline std::pair<Vector, double> newton_step(const Vector &alpha, const Vector &
                                              const Vector &own_slope, const Vector &own_curvature,
                                              const Limits &limits) {
     const size_t K = alpha.size();
-    Vector unit(K), slope(K), pulled(K);
-    Square curvature;
+    Vector unit(K), slope(K), pulled(K), scaled(K);
+    Square curvature;  // its lower half
     curvature.resize(K);
     for (size_t k = 0; k < K; ++k) {
         unit[k] = std::max(1 - alpha[k] * Sigma[k * (K + 1)], limits.min_gamma);
-        pulled[k] = alpha[k] * mean[k] * mean[k];
+        scaled[k] = alpha[k] / unit[k];
+        pulled[k] = scaled[k] * mean[k] * mean[k];
     }
     for (size_t k = 0; k < K; ++k) {
-        for (size_t i = 0; i < K; ++i) {
-            const double common = Sigma[i + k * K];
-            const double shared = alpha[i] * alpha[k] * common * (mean[i] * mean[k] + 0.5 * common);
-            curvature(i, k) = -(shared + pulled[i] * pulled[k] / (2 * n)) / (unit[i] * unit[k]);
-        }
-        const double energy = pulled[k] + alpha[k] * Sigma[k * (K + 1)];
-        curvature(k, k) += (0.5 * energy + own_curvature[k]) / (unit[k] * unit[k]);
+        const double *column = Sigma + k * K;
+        double *to = &curvature.at[k * K];
+        const double by_scale = -scaled[k], by_mean = mean[k], by_pull = -pulled[k] / (2 * n);
+        for (size_t i = k; i < K; ++i)
+            to[i] = by_scale * scaled[i] * column[i] * (by_mean * mean[i] + 0.5 * column[i]) + by_pull * pulled[i];
+        const double energy = alpha[k] * (mean[k] * mean[k] + column[k]);
+        to[k] += (0.5 * energy + own_curvature[k]) / (unit[k] * unit[k]);
         slope[k] = (0.5 * (1 - energy) + own_slope[k]) / unit[k];
     }
     Vector step = uphill(curvature, slope, limits.damping);
