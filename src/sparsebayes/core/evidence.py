@@ -7,8 +7,11 @@ A price of log D per feature is the log prior over models in which each of D fea
 
 import numpy as np
 
-from sparsebayes.core.scales import is_flat
+from sparsebayes.core.scales import MIN_SHARE_LEFT, is_flat
 from sparsebayes.core.types import FloatArray, Scalar
+
+WAY_DOWN = 20.0
+"""E-folds that the noise can fall by: from the target's variance to its floor, 1e-8 of that, it is log 1e8 = 18.4."""
 
 
 def integral(fit: float, mean: FloatArray, alpha: FloatArray, logdet: float) -> float:
@@ -48,9 +51,9 @@ def noise_gain(residual: float, noise: float, gamma_sum: float, n: float, c: flo
     """Nats that one Newton step of log σ² would bring: slope² / (2 curvature), 0 at a stationary noise level.
 
     Where the weights use up nearly all of the rows the curvature vanishes; there the gain is taken as the slope times
-    the length of the way that σ² can fall, some twenty e-folds to its floor.
+    the length of the way that σ² can fall.
     """
     slope = 0.5 * (n - gamma_sum) + c - (0.5 * residual + d) / noise
-    if n - gamma_sum < 0.05 * n:
-        return 20 * abs(slope)
+    if n - gamma_sum < MIN_SHARE_LEFT * n:
+        return WAY_DOWN * abs(slope)
     return slope**2 / (n - gamma_sum + 2 * c)

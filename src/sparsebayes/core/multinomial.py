@@ -22,11 +22,12 @@ from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 NODES = 2048
-"""Pairs of points in the average over the posterior of η."""
+"""Pairs of points in the average over the posterior of η; a power of two, as Sobol's points need. The error with three
+classes is in `averaged_probabilities`."""
 PIVOT = 1e-14
-"""Share of the largest variance below which a variance is no more than rounding."""
+"""Share of the largest variance below which a variance is no more than rounding: some tens of machine epsilons."""
 CHUNK = 2**21
-"""Numbers that the average holds at a time."""
+"""Numbers that the average holds at a time: 16 MB."""
 
 
 class ClassRows(Reductions, Protocol):

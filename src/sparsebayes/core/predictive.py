@@ -1,4 +1,4 @@
-"""From the posterior of the linear predictor (mean m, variance v per row) to predictions (mathematics, section 6)."""
+"""Predictions from mean m and variance v of each row's linear predictor (docs/mathematics.md, section 6)."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,13 @@ from sparsebayes.core.special import jj_lambda, log_sigmoid, sigmoid
 from sparsebayes.core.types import FloatArray, Scalar
 
 STEP = 0.5
-"""Step of the trapezoidal rules below; see `quadrature`."""
+"""Step of the trapezoidal rules below; see `quadrature`. The error is exp(-4π²) = 7e-18 with poles at distance π."""
+NORMAL_END, LOGISTIC_END = 9, 38
+"""Where the rules end: beyond, the normal density is below 1e-17 and the logistic one below 4e-17."""
+MAX_INNER = 500
+"""Iterations of a contact point. Up to v = 1,000 at most 239 are needed; at v = 1e5 the probability is off by 2e-6."""
+CONTACT_TOL = 1e-12
+"""Relative change of a contact point at which it is found; the bound is flat there, so its error is the square."""
 
 
 def central_interval(mean: FloatArray, std: FloatArray, coverage: Scalar, freedom: Scalar) -> FloatArray:
@@ -50,10 +56,10 @@ def quadrature(m: FloatArray, v: FloatArray) -> FloatArray:
     m, v = np.broadcast_arrays(np.asarray(m, dtype=np.float64), np.asarray(v, dtype=np.float64))
     p = np.empty(m.shape)
     narrow = v < 1
-    z = np.arange(-9, 9 + STEP, STEP)
+    z = np.arange(-NORMAL_END, NORMAL_END + STEP, STEP)
     normal = np.exp(-(z**2) / 2) * (STEP / np.sqrt(2 * np.pi))
     p[narrow] = sigmoid(m[narrow, None] + np.sqrt(v[narrow, None]) * z) @ normal
-    ell = np.arange(-38, 38 + STEP, STEP)
+    ell = np.arange(-LOGISTIC_END, LOGISTIC_END + STEP, STEP)
     logistic = sigmoid(ell) * sigmoid(-ell) * STEP
     p[~narrow] = ndtr((m[~narrow, None] - ell) / np.sqrt(v[~narrow, None])) @ logistic
     return np.clip(p, 0.0, 1.0)
@@ -68,10 +74,10 @@ def variational_bound(m: FloatArray, v: FloatArray) -> FloatArray:
 def _log_bound(m: FloatArray, v: FloatArray) -> FloatArray:
     """Log lower bound of class 1, with the terms in 1/v cancelled by hand so that v = 0 is allowed."""
     xi = np.sqrt(m**2 + v)
-    for _ in range(500):
+    for _ in range(MAX_INNER):
         k = 1 + 2 * jj_lambda(xi) * v
         new = np.sqrt(v / k + ((m + v / 2) / k) ** 2)
-        done = np.all(np.abs(new - xi) <= 1e-12 * (1 + xi))
+        done = np.all(np.abs(new - xi) <= CONTACT_TOL * (1 + xi))
         xi = new
         if done:
             break

@@ -8,7 +8,7 @@
 | a kernel column | 0, and the rest of `HalfTheRows` | columns are interchangeable; half of the rows tell the noise |
 | a kernel column, when widths are compared | `choice_price` | the best of m different columns of pure noise |
 
-docs/min_gain.md has the measurements.
+docs/mathematics.md, section 4.3, has the derivations, docs/min_gain.md the measurements.
 """
 
 from dataclasses import dataclass, replace
@@ -62,7 +62,8 @@ class HalfTheRows:
 
     With as many columns as rows the evidence grows without bound as the model takes one column per row and the noise
     vanishes. Fewer than half of the rows would then be left to tell the noise. The charge begins without a kink; at
-    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve.
+    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve. It is a guard without a derivation: the derived
+    form, k²/(n - k), predicts worse (docs/mathematics.md, section 4.3).
     """
 
     rows: float

@@ -1,7 +1,7 @@
 """Priors on the weights: the best precision of a weight, what it brings, and how precisions are re-estimated.
 
-For one weight given all others the data enter through two numbers, s and q (docs/mathematics.md, section 4). A prior
-says which precision α is best for them, and adds its own term to the objective.
+For one weight given all others the data enter through two numbers, s and q (docs/mathematics.md, section 4.1). A prior
+says which precision α is best for them, and adds its own term to the objective (section 2).
 """
 
 from collections.abc import Callable

@@ -12,7 +12,8 @@ log_sigmoid = log_expit
 def jj_lambda(xi: FloatArray | Scalar) -> FloatArray:
     """λ(ξ) = tanh(ξ/2) / (4ξ), the curvature of the Jaakkola-Jordan bound; λ(0) = 1/8.
 
-    Below |ξ| = 5e-3 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is below rounding.
+    Below |ξ| = 5e-3 the quotient is replaced by its series 1/8 - ξ²/96 + ξ⁴/960, whose next term is
+    1e-17 of it.
     """
     xi = np.abs(np.asarray(xi, dtype=np.float64))
     small = xi < 5e-3
@@ -32,7 +33,7 @@ def gamma_bound_terms(
 ) -> FloatArray:
     """What one precision with prior Gamma(a0, b0) and q = Gamma(a_n, b_n) adds to the variational bound.
 
-    It stands in the place of ½ log|A|, once per scale (mathematics, section 3, last formula of the evidence).
+    It stands in the place of ½ log|A|, once per scale (docs/mathematics.md, section 3).
     """
     a_n, b_n = np.asarray(a_n, dtype=np.float64), np.asarray(b_n, dtype=np.float64)
     prior = -gammaln(a0) + a0 * np.log(b0)

@@ -1,4 +1,4 @@
-"""Kernels with a weight θ_k ≥ 0 for every input (mathematics, section 5), and their derivatives by matrix products.
+"""Kernels with a weight θ_k ≥ 0 for every input (docs/mathematics.md, section 5), with derivatives.
 
 Each is a function of one sum, k(x, z) = f(u) with u = Σ_k θ_k e_k(x_k, z_k). So ∂k/∂θ_k = f'(u) e_k. Only sums of the
 elements e_k over pairs of rows are needed, with given weights A. No N×M×P tensor is formed.

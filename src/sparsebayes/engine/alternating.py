@@ -1,4 +1,4 @@
-"""A batch way to a first model with feature weights: all scales change at once (mathematics, section 5).
+"""A batch way to a first model with feature weights: all scales change at once (docs/mathematics.md, section 5).
 
 The alternation of the DRVM thesis, with three corrections: the step in θ follows the gradient of the evidence rather
 than that of the likelihood at the posterior mean, its curvature is kept positive semi-definite, and a line search makes

@@ -22,13 +22,17 @@ from sparsebayes.engine.state import AnyState, Snapshot, state_of
 UNLIMITED = 2**62
 """Any number of additions."""
 EARLY_ACTIONS = 10
-"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter."""
+"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With half or
+twice as many the evidence differs by less than its scatter (experiments/constants.py)."""
 REFRESH_EVERY = 5
-"""Later σ² is re-estimated, and everything recomputed from scratch, every so many actions."""
+"""Later σ² is re-estimated, and everything recomputed from scratch, every so many actions; half or twice as many end at
+the same evidence."""
 JOINT_EVERY = 15
-"""All precisions move together every so many actions: neighbouring columns take as many to share their work."""
+"""All precisions move together every so many actions: neighbouring columns take as many to share their work. Half or
+twice as many end at evidences that differ by less than their scatter."""
 STEP_PARTS = (1.0, 0.25, 0.0625)
-"""Parts of a joint step that are tried until one does not lower the objective."""
+"""Parts of a joint step that are tried until one does not lower the objective; then single actions go on. Quarters,
+not halves, because each trial recomputes everything."""
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,13 @@ from sparsebayes.data.design import Columns, Design
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 
 PRUNE_BELOW = 1e-3
-"""A weight with γ below this whose best precision is ∞ is dropped: it brings less than this many nats."""
+"""A weight with γ below this whose best precision is ∞ is dropped: the evidence moves by fewer nats than this."""
 PRICE_INFLATION = 1.5
-"""Factor by which the precision of a weight that is not worth its price grows in each iteration: slow enough that its
-rivals can take over before it is gone."""
+"""Factor by which the precision of a weight that is not worth its price grows in each iteration, so that rivals can
+take over before it is gone. 1.25 and 2 end at the same models (experiments/constants.py)."""
 MAX_CHANGE = 1e4
-"""Factor by which a precision may change in one iteration; a mean of exactly zero would make it infinite at once."""
+"""Factor by which a precision may change in one iteration; a mean of exactly zero would make it infinite at once.
+A tenth or ten times as much changes nothing."""
 
 
 class Carried(Protocol):

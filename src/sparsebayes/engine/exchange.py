@@ -2,7 +2,8 @@
 
 With nearly equal columns a wrong one may hold the place of the right one: neither its deletion nor the other's addition
 pays alone. After column i has left, S and Q of every candidate are known in closed form (the rank-one rule of a
-deletion), so all exchanges cost one product of the Gram columns with Σ.
+deletion), so all exchanges cost one product of the Gram columns with Σ
+(docs/mathematics.md, section 4.2).
 """
 
 from typing import NamedTuple

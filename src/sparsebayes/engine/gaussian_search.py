@@ -12,16 +12,21 @@ from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import Snapshot
 
 LOW_NOISE_GAIN = 0.5
-"""The noise is held low until no action gains more nats than this: finer work waits for the real noise."""
+"""The noise is held low until no action gains more nats than this: finer work waits for the real noise.
+Half or twice as much: the evidence differs by less than its scatter (experiments/constants.py)."""
 LOW_NOISE_ADDITIONS = 128
-"""Most columns that enter while the noise is held low (and at most one for every four rows)."""
+"""Most columns that enter while the noise is held low, so that large designs do not stay in this stage. With fewer than
+512 rows `ROWS_PER_COLUMN` is the limit."""
+ROWS_PER_COLUMN = 4
+"""Rows for each of these columns: three quarters of them are left to tell the noise when that is released."""
 NOISE_FACTORS = (0.1, 4.0)
 """A perturbation holds the noise at the found value times these; see `search`. Both together find the truth more often
 than either (docs/min_gain.md)."""
 PERTURBED_ADDITIONS = 10
-"""Columns that a perturbation may add before the noise is released."""
+"""Columns that a perturbation may add before the noise is released; 5 or 20 end at the same models."""
 PERTURBED_TOL = 1e-2
-"""Nats by which a perturbation must be better; it is also climbed no finer than this."""
+"""Nats by which a perturbation must be better; it is also climbed no finer than this. A tenth or ten
+times as much ends at the same models."""
 
 
 def exchange_of(snapshot: Snapshot) -> Exchange:
@@ -69,7 +74,7 @@ def low_noise_limits(problem: LeastSquares) -> Limits:
 
     What enters must differ from what is in by as much as one row can say; below that rounding would choose.
     """
-    room = min(LOW_NOISE_ADDITIONS, int(problem.n / 4))
+    room = min(LOW_NOISE_ADDITIONS, int(problem.n / ROWS_PER_COLUMN))
     return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=1 / problem.n)
 
 

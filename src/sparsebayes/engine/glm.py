@@ -30,9 +30,19 @@ RULES: dict[str, dict[str, ScaleRule]] = {
 NOISE_RULES = {"fixed-point": noise_mackay, "em": noise_em}
 """The rule for a likelihood's own parameters that goes with each."""
 MIN_Z = 1e-6
-"""Least squared penalty of the reweighted L1 (columns have unit scale): on separable data it would vanish."""
+"""Least squared penalty of the reweighted L1 (columns have unit scale): on separable data it would vanish.
+A tenth or ten times as much changes nothing (experiments/constants.py)."""
 FIND_STEPS = 1000
-"""A batch stage that only has to come near a maximum ends after so many iterations."""
+"""A batch stage that only has to come near a maximum ends after so many iterations; the search goes on from there."""
+VANISHED = 1e-12
+"""Share of the largest weight that L1 by scales takes for the size of a smaller one: its precision stays finite."""
+ANY_SIZE = 1e-280
+"""Size of the largest weight where all have vanished; penalty / (VANISHED × ANY_SIZE) is still a finite number."""
+GONE = 1e-7
+"""Share of the largest weight below which a weight has gone, in L1 by scales: where EM is heading for zero it shrinks
+by a constant factor in each iteration and never arrives."""
+INNER = Settings(1e-8, 100)
+"""An L1 problem within reweighting is solved to rounding, because the tangent is exact only at its minimum."""
 
 
 def find(problem: Problem, settings: Settings) -> Result:
@@ -95,25 +105,23 @@ def l1_by_scales(problem: Problem, penalty: float, settings: Settings) -> Result
     trace = Trace()
 
     def rule(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
-        # A weight that has vanished keeps a finite precision, a million million times that of the largest.
-        return np.asarray(penalty / np.maximum(np.abs(mean), 1e-12 * np.abs(mean).max(initial=1e-280)))
+        return np.asarray(penalty / np.maximum(np.abs(mean), VANISHED * np.abs(mean).max(initial=ANY_SIZE)))
 
     first = batch.start(problem, _mode(problem, problem.design.n_columns))
     state, converged = batch.run(
         problem, first, w_step=_w_step(problem, "em"), rule=rule, trace=trace, settings=settings, prune_below=0.0
     )
-    w = np.where(np.abs(state.carry.w) > 1e-7 * np.abs(state.carry.w).max(initial=0.0), state.carry.w, 0.0)
+    w = np.where(np.abs(state.carry.w) > GONE * np.abs(state.carry.w).max(initial=0.0), state.carry.w, 0.0)
     return _at_mode(problem, Mode(state.carry.likelihood, w, state.carry.level), penalty, converged, trace)
 
 
 def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
     """ARD by iteratively reweighted L1; with a price the search goes on from there."""
     trace, n = Trace(), problem.design.n_columns
-    inner = Settings(1e-8, 100)  # an L1 problem solved to rounding: the tangent is exact only there
 
     def step(state: tuple[Mode, FloatArray, float]) -> tuple[tuple[Mode, FloatArray, float], Info]:
         mode, root_z, last = state
-        mode, _ = L1Problem(problem, root_z, lasso).run(mode, Trace(), inner)
+        mode, _ = L1Problem(problem, root_z, lasso).run(mode, Trace(), INNER)
         fit = _at_scales(problem, mode, root_z)
         z = Candidates.of(problem, fit).S
         info = Info(fit.evidence, abs(fit.evidence - last), len(fit.active), fit.view.posterior.jitter)

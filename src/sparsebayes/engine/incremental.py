@@ -1,4 +1,4 @@
-"""Variational logistic regression on rows that arrive one by one or in blocks (mathematics, section 7).
+"""Variational logistic regression on rows that arrive one by one or in blocks (docs/mathematics.md, section 7).
 
 The posterior and the number of rows seen are the whole state. A block's ξ are iterated together; when the block has
 fewer rows than there are weights, that happens among the rows (for a single row: Sherman-Morrison and the determinant
@@ -14,8 +14,11 @@ from sparsebayes.core.linalg import factorise, weighted_gram
 from sparsebayes.core.types import FloatArray
 
 REFRESH = 1000
-"""Rows after which the covariance is recomputed from the precision matrix, so that rounding does not pile up."""
+"""Rows after which the covariance is recomputed from the precision matrix, so that rounding does not pile up:
+a thousand updates lose at most three of sixteen digits."""
 MAX_INNER = 500
+"""Iterations of a block's contact points: five are usual. Separable blocks under a weak prior take more; what is left
+then is still a bound."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The rate λ of a Laplace prior on the weights, scaled by the noise (BLS; docs/mathematics.md, section 4).
+"""The rate λ of a Laplace prior on the weights, scaled by the noise (BLS; docs/mathematics.md, section 2).
 
 Each weight has the variance σ²g with its own g, and the g have the density (λ/2) exp(-λg/2) (core/priors.py, Laplace).
 At λ = 0 that is ARD; the larger λ is, the smaller the weights are, and in the end none stays.
@@ -22,9 +22,9 @@ from sparsebayes.engine.result import Result
 STEP = 10**0.5
 """Factor from each λ to the next. A finer grid changes the error by less than its standard error (docs/rvm.md)."""
 HARMLESS = 0.1
-"""The first λ makes λg this for the largest g of ARD: hardly a prior."""
+"""The first λ makes λg this for the largest g of ARD: the prior then takes λg/2 = 0.05 nats from that weight."""
 EMPTY_RATE = 1.0
-"""λ of a model that ARD leaves empty; no λ would change it."""
+"""λ that is reported for a model that ARD leaves empty: any number, because no λ would change the model."""
 
 Error = Callable[[LeastSquares, Result], float]
 """How badly a model predicts held-out rows."""

@@ -8,7 +8,8 @@
 4. When nothing is proposed, deletions and exchanges are tried; what the view promised and reality refused is not tried
    again under the same view. The certificate is that nothing is left, in nats.
 
-With Gaussian noise the view is the problem itself, and engine/gaussian_search.py is all of the search.
+With Gaussian noise the view is the problem itself, and engine/gaussian_search.py is all of the search. See
+docs/mathematics.md, section 4.5.
 """
 
 from dataclasses import dataclass, field, replace
@@ -28,21 +29,27 @@ from sparsebayes.engine.scale_fit import ScaleFit, fit_scales, refitted, with_mo
 from sparsebayes.engine.state import ALL_COLUMNS, rank_candidates
 
 WORKING_SET = 128
-"""Columns whose products are formed for a proposal, beside those in the model."""
+"""Columns whose products are formed for a proposal, beside those in the model. 256 ends at the same models,
+64 elsewhere in 1 of 96 fits (experiments/constants.py); the cost grows with their square."""
 LOOSE = 0.03
-"""Nats to which models are fitted while the search goes on: the next proposal moves them by more."""
+"""Nats to which models are fitted while the search goes on: the next proposal moves them by more. With a tenth
+of it 1 of 96 fits ends elsewhere, with ten times 8, no better and no worse."""
 MIN_RISE = 1e-3
-"""Nats of real evidence that a move must bring where columns have a price; less is within the view's own error."""
+"""Nats of real evidence that a move must bring where columns have a price; less is within the view's own error.
+A tenth or ten times as much ends at the same models."""
 DOUBT = 3.0
-"""From this many prices on, what a column is worth by the view is believed; below, the model is fitted without it."""
+"""From this many prices on the view's worth of a kept column is believed; below, the model is fitted without it. 6 ends
+at the same models; 1.5 loses 0.1 nats on average in variational fits."""
 TRIES = 3
-"""Single columns of a refused proposal, best first, that are tried alone."""
+"""Single columns of a refused proposal, best first, that are tried alone. 2 and 6 end at the same models."""
 LOWER_PRICE = 3.0
-"""A perturbation divides all prices by this, so that columns enter which only pay together."""
+"""A perturbation divides all prices by this, so that columns enter which only pay together. 6 ends at the same
+models; 1.5 loses 0.2 nats on average in variational fits."""
 PERTURBED_ADDITIONS = 10
-"""Columns that a perturbation may add."""
+"""Columns that a perturbation may add; 5 and 20 end at the same models."""
 LABEL_NOISE = 0.03
-"""Noise, as a share of the target's variance under the first view, with which free columns start; see `cold_start`."""
+"""Noise, as a share of the target's variance under the first view, with which free columns start; see `cold_start`.
+Half or twice as much ends elsewhere in 11 to 13 of 96 fits, worse by no more than 1.5 standard errors."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +153,7 @@ class Search:
         ascent = Ascent(view, Solution(np.arange(len(fit.active)), fit.alpha, 1.0))
         # Finer than a tenth of what is promised need not be: the real likelihood decides in the end.
         limits = Limits(min(LOOSE, 0.1 * float(gain.max())), hold_noise=True, max_additions=room)
-        ascent.run(limits, Trace(), 10 * len(columns))
+        ascent.run(limits, Trace(), 10 * len(columns))  # a limit, not the stop rule
         alpha = ascent.state.alpha
         inside, new = alpha[: len(fit.active)], np.flatnonzero(np.isfinite(alpha[len(fit.active) :])) + len(fit.active)
         others = np.where(np.isfinite(inside), inside, fit.alpha)

@@ -1,4 +1,4 @@
-"""Several classes at once: multinomial logistic regression with a joint softmax (SMLR and RMLR of the SLR toolbox).
+"""Several classes at once: multinomial logistic regression with a joint softmax (docs/mathematics.md, section 8).
 
 The model and its curvature are in `core.multinomial`. The C intercepts add up to zero, because the softmax does not
 see a common shift; the integral over them is taken in the C - 1 log-odds against any one class (whichever: it is the
@@ -27,13 +27,15 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import Design
 from sparsebayes.engine.batch import PRICE_INFLATION, PRUNE_BELOW
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
+from sparsebayes.engine.view import HALVINGS, NEWTON_STEPS
 
-NEWTON_STEPS = 100
-HALVINGS = 40
+ROUNDING = 1e-15
+"""Share of the objective that a Newton step may seem to lose by rounding."""
 SETTLED = 1e-16
 """Newton's method ends when a step promises less than this part of the objective; it is then 1e-8 deviations long."""
 EXTREME = 1e12
-"""Precisions stay within this factor of the most that the data could say about a weight."""
+"""Precisions stay within this factor of the most that the data could say about a weight: beyond, γ is 0 or 1 but for
+1e-12 and nothing changes any more."""
 
 
 class Mode(NamedTuple):
@@ -103,7 +105,7 @@ class SoftmaxProblem:
             for length in 0.5 ** np.arange(HALVINGS):
                 there = w + length * step, level + length * (U @ z)
                 new_value, new_p = self._penalised(design, alpha, *there)
-                if new_value >= value - 1e-15 * (1 + abs(value)):
+                if new_value >= value - ROUNDING * (1 + abs(value)):
                     break
             else:
                 if not w.any():
@@ -138,7 +140,8 @@ class SoftmaxProblem:
         """Nats that each feature's weights bring together, each at its best precision, given the other features.
 
         With Σ the covariance of the feature's own weights, S = Σ⁻¹ - A and q = Σ⁻¹μ are for them what s and q are for
-        one weight. From an empty feature on, the best change of a single precision is made, C + 2 times.
+        one weight. From an empty feature on, the best change of a single precision is made, C + 2 times: each class can
+        enter, and two changes are left to correct the first.
         """
         place, Sigma = posterior.feature_blocks(self.rows.n_columns)
         some = np.flatnonzero((place >= 0).any(axis=1))

@@ -2,7 +2,7 @@
 
 `State` is the readable definition; `native/state.hpp` is the same compiled. Both hold the posterior of the model and
 S, Q of the candidates, and keep them current by rank-one updates while columns come and go (docs/mathematics.md,
-section 4; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
+section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.py.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,17 @@ if TYPE_CHECKING:
     from sparsebayes.engine import _native
 
 COPY = 1 - 1e-10
-"""Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products."""
+"""Columns with a larger cosine are copies of each other: they differ by no more than rounding of their products,
+sin² = 2e-10; a search that kept both could not tell their weights apart."""
 PREFETCH = 32
-"""Gram columns that are computed in one pass over the rows: the pass is then bound by arithmetic, not by memory."""
+"""Gram columns that are computed in one pass over the rows: the pass is then bound by arithmetic, not by memory.
+(20,000×2,000, one thread: 8 ms a column instead of 19.)"""
 WORKING_SET = 64
-"""Candidates that are kept current between two surveys of all; the next few actions are nearly always among them."""
+"""Candidates that are kept current between two surveys of all; the next few actions are nearly always among them.
+32 and 128 end at the same models (experiments/constants.py)."""
 ALL_COLUMNS = 512
-"""With at most this many columns all of them are kept current: that costs less than a survey."""
+"""With at most this many columns all of them are kept current: that costs less than a survey. 256
+and 1,024 end at the same models."""
 
 
 def working_set_size(n_columns: int) -> int:

@@ -1,4 +1,4 @@
-"""Weights θ of the inputs inside a kernel, found together with the vectors (mathematics, section 5).
+"""Weights θ of the inputs inside a kernel, found together with the vectors (docs/mathematics.md, section 5).
 
 For fixed centres the log evidence is a smooth function of θ ≥ 0 and of the scales of the model, and is maximised by its
 gradient (engine/evidence_gradient.py). Which centres are worth keeping changes with θ; so maximisation and search
