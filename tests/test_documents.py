@@ -317,3 +317,14 @@ def test_a_fit_is_watched_as_documented():
     stopped = namespace["RVMRegressor"]().set_callbacks(namespace["TimeLimit"](-1))
     with pytest.warns(ConvergenceWarning, match="a callback stopped the fit at step 1"):
         stopped.fit(namespace["X"], namespace["y"])
+
+
+@pytest.mark.parametrize("document", ["docs/counts.md", "docs/outliers.md"])
+def test_counts_and_outliers_are_as_documented(document):
+    namespace = {}
+    for code in python_blocks(document):
+        exec(code, namespace)
+    model = namespace["model"]
+    np.testing.assert_array_equal(model.active_, [3, 7])
+    if document == "docs/outliers.md":
+        assert model.outlier_weight_[:20].max() < 0.1

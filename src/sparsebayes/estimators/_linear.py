@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.basis import KernelBasis, LinearBasis
+from sparsebayes.core.likelihoods import StudentT
+from sparsebayes.core.mixtures import student_half_width
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import FloatArray, IntArray
@@ -122,6 +124,38 @@ class LinearFit:
         draws = self.draw(n_samples, rng)
         kept = draws[:, : len(self.active)]
         return kept, (draws[:, -1] if self.basis.ones else 0.0) - kept @ self.basis.reference
+
+
+@dataclass(frozen=True)
+class StudentFit(LinearFit):
+    """A linear fit whose noise is Student; `noise_variance` is its squared scale σ²."""
+
+    noise_freedom: float = np.inf
+
+    @property
+    def variance_of_noise(self) -> float:
+        """σ²ν/(ν - 2); infinite for ν ≤ 2."""
+        nu = self.noise_freedom
+        return self.noise_variance * nu / (nu - 2) if nu > 2 else np.inf
+
+    def own_variance(self, X: FloatArray) -> FloatArray:
+        """Variance of the noise."""
+        return np.full(len(X), self.variance_of_noise)
+
+    def interval(self, X: FloatArray, coverage: float) -> FloatArray:
+        """Central interval of the sum of Gaussian predictor and Student noise."""
+        mean, variance = self.latent(X), self.latent_variance(X)
+        half = student_half_width(variance, self.noise_variance, self.noise_freedom, coverage, self.freedom)
+        return np.stack([mean - half, mean + half], axis=-1)
+
+    def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
+        """Draws of Student noise."""
+        return np.sqrt(self.noise_variance) * rng.standard_t(self.noise_freedom, (len(X), n_samples))
+
+    def outlier_weight(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """E[u] of training rows, the factor of their precision; small for outliers."""
+        likelihood = StudentT(self.noise_variance, self.noise_freedom)
+        return likelihood.mixing((y - self.latent(X)) ** 2 + self.latent_variance(X))
 
 
 def in_data_units(

@@ -1,11 +1,8 @@
-"""Linear regression with Student noise: standard units that outliers do not move, the fit, and its predictions."""
-
-from dataclasses import dataclass
+"""Linear regression with Student noise: standard units that outliers do not move, and the fit."""
 
 import numpy as np
 
 from sparsebayes.core.likelihoods import StudentT
-from sparsebayes.core.mixtures import student_half_width
 from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
@@ -14,44 +11,12 @@ from sparsebayes.engine import glm
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.estimators._linear import LinearFit, Units, glm_fit
+from sparsebayes.estimators._linear import StudentFit, Units, glm_fit
 
 FIRST_FREEDOM = 4.0
 """ν to start with where it is learned: between the ends of its range on a logarithmic scale."""
 NORMAL_MAD = 1.4826
 """Standard deviation over median absolute deviation, for a normal distribution."""
-
-
-@dataclass(frozen=True)
-class StudentFit(LinearFit):
-    """A linear fit whose noise is Student; `noise_variance` is its squared scale σ²."""
-
-    noise_freedom: float = np.inf
-
-    def own_variance(self, X: FloatArray) -> FloatArray:
-        """σ²ν/(ν - 2); infinite for ν ≤ 2."""
-        return np.full(len(X), student_variance(self))
-
-    def interval(self, X: FloatArray, coverage: float) -> FloatArray:
-        """Central interval of the sum of Gaussian predictor and Student noise."""
-        mean, variance = self.latent(X), self.latent_variance(X)
-        half = student_half_width(variance, self.noise_variance, self.noise_freedom, coverage, self.freedom)
-        return np.stack([mean - half, mean + half], axis=-1)
-
-    def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
-        """Draws of Student noise."""
-        return np.sqrt(self.noise_variance) * rng.standard_t(self.noise_freedom, (len(X), n_samples))
-
-    def outlier_weight(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """E[u] of training rows, the factor of their precision; small for outliers."""
-        likelihood = StudentT(self.noise_variance, self.noise_freedom)
-        return likelihood.mixing((y - self.latent(X)) ** 2 + self.latent_variance(X))
-
-
-def student_variance(fit: StudentFit) -> float:
-    """Variance of the noise of a fit."""
-    nu = fit.noise_freedom
-    return fit.noise_variance * nu / (nu - 2) if nu > 2 else np.inf
 
 
 def robust_units(rows: DenseRows, y: FloatArray, weight: FloatArray, has_intercept: bool) -> Units:

@@ -16,9 +16,9 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._lasso import weighted_lasso
-from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
+from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
-from sparsebayes.estimators._student import StudentFit, fit_student, robust_units
+from sparsebayes.estimators._student import fit_student, robust_units
 
 REMEDIES = {
     "gaussian": "raise min_gain or give the noise precision a prior (c, d)",

@@ -14,9 +14,8 @@ from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, StudentFit
 from sparsebayes.estimators._regressor import GaussianRegressor
-from sparsebayes.estimators._student import StudentFit, student_variance
 from sparsebayes.estimators.poisson import SparsePoissonRegressor
 from sparsebayes.estimators.rvc import KernelJoint
 from sparsebayes.io.atomic_file import whole_file
@@ -153,7 +152,7 @@ def _design(basis: LinearBasis | KernelBasis, X: Tensor) -> Tensor:
 def _own_variance(fit: LinearFit, X: Tensor) -> Tensor | float:
     """Variance of each new observation that it shares with no other."""
     if isinstance(fit, StudentFit):
-        return student_variance(fit)
+        return fit.variance_of_noise
     if not isinstance(fit, KernelFit):
         return fit.noise_variance
     own = fit.noise_variance + fit.excess
