@@ -24,9 +24,11 @@ A fit that needs more is reported as not converged."""
 SLOWEST = 0.05
 """Smallest part of a step of log α that is taken when the steps keep turning back; half or twice as much changes
 nothing (experiments/constants.py)."""
-FASTER = 1.5
-"""Factor by which the part grows again with each step that does not turn back, less than the 2 by which it shrinks, so
-that steps that turn back every time get shorter. 1.25 and 2 end elsewhere in 1 of 96 fits."""
+FASTER = 1.1
+"""Factor by which the part grows again with each step that does not turn back."""
+CALMER = 0.95
+"""Factor by which the largest part shrinks whenever steps turn back: where classes are nearly separable, steps of full
+length can go round in circles."""
 AT_BOUND = 1e-12
 """A precision within this share of the least one is at it: exp and log round by less."""
 JUDGE_BELOW = 0.1
@@ -87,6 +89,7 @@ class _ScaleFitting:
         self.point = point.revived(problem, self.design, self.alpha)
         self.unbounded = bool(np.isinf(problem.prior.floor))
         self.last, self.pace, self.evidence = np.zeros(len(alpha)), 1.0, -np.inf
+        self.largest = 1.0
 
     def run(self) -> ScaleFit:
         for _ in range(MAX_TURNS):
@@ -127,7 +130,8 @@ class _ScaleFitting:
             return True
         # Signs of steps at rounding level mean nothing.
         turned = step @ self.last < -(self.tol**2)
-        self.pace = max(self.pace / 2, SLOWEST) if turned else min(FASTER * self.pace, 1.0)
+        self.largest = max(self.largest * CALMER, SLOWEST) if turned else self.largest
+        self.pace = max(self.pace / 2, SLOWEST) if turned else min(FASTER * self.pace, self.largest)
         self.last = self.pace * step
         self.point = self.point.follow(problem, self.design, self.view, alpha)
         self.point = self.point.relearned(problem, self.view, noise_mackay)

@@ -63,6 +63,8 @@ class Standing:
     """Columns whose deletion was tried and lowers the evidence."""
     exchanged: frozenset[tuple[int, int]] = frozenset()
     """Exchanges that were tried and lower it."""
+    exact: ScaleFit | None = None
+    """The last model that was fitted to the tolerance of the search; each is better than the one before."""
     seen: list[Candidates] = field(default_factory=list, compare=False, repr=False)
     """All candidates under the view of the model, once they were looked at."""
 
@@ -109,7 +111,7 @@ class Search:
             there, n_added = self._added(at, found, gain, moves.alpha, room)
             return there, self._info(there.fit, best, "add"), room - n_added
         if not is_exact:
-            exact = Standing(refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free), at.refused)
+            exact = self._settled(at)
             return exact, self._info(exact.fit, np.inf, "settle"), room
         there = self._deleted(at, moves.worth)
         if there.fit is at.fit:
@@ -119,6 +121,17 @@ class Search:
 
     def _info(self, fit: ScaleFit, change: float, action: str) -> Info:
         return Info(fit.evidence, change, len(fit.active), fit.view.posterior.jitter, action)
+
+    def _settled(self, at: Standing) -> Standing:
+        """The model fitted exactly; or the last exact one, if that was no worse, without what was added since.
+
+        What looked like a rise may be none once all is settled, above all where classes are nearly separable.
+        """
+        fit = refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free)
+        if at.exact is None or self.better(fit, at.exact):
+            return Standing(fit, exact=fit)
+        added = np.setdiff1d(at.fit.active, at.exact.active)
+        return Standing(at.exact, at.refused | {int(j) for j in added}, exact=at.exact)
 
     # --- additions ---
 
@@ -131,14 +144,14 @@ class Search:
         there = with_more(self.problem, here, columns, scales, LOOSE, drop_worthless=self.is_free)
         there = self._pruned(there)
         if self.better(there, at.fit):
-            return Standing(there), len(np.setdiff1d(there.active, at.fit.active))
+            return replace(at, fit=there, seen=[]), len(np.setdiff1d(there.active, at.fit.active))
         for j in np.argsort(-gain)[:TRIES]:
             if gain[j] <= self.min_rise:
                 break
             one = np.array([j], dtype=np.intp)
             there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
             if self.better(there, at.fit):
-                return Standing(there), 1
+                return replace(at, fit=there, seen=[]), 1
         tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
         return replace(at, refused=at.refused | tried), 0
 
@@ -196,7 +209,7 @@ class Search:
             if worth[j] < DOUBT * price[j] and j not in tried:
                 there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
                 if self.better(there, at.fit):
-                    return Standing(there)
+                    return Standing(there, exact=there)
                 tried.add(j)
         return replace(at, kept=frozenset(tried))
 
@@ -225,7 +238,7 @@ class Search:
             point = fit.point.keep(stays).grow(1)
             there = fit_scales(self.problem, active, scales, point, self.tol, drop_worthless=False)
             if self.better(there, fit):
-                return Standing(there)
+                return Standing(there, exact=there)
             at = replace(at, exchanged=at.exchanged | {(int(i), int(j))})
         return at
 
