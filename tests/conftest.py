@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counting import counts, is_counting
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -66,19 +67,9 @@ def is_linear(model: BaseEstimator) -> bool:
     return hasattr(model, "get_support") and "kernel" not in model.get_params()
 
 
-def is_counting(model: BaseEstimator) -> bool:
-    """Whether the target is a count, which cannot be negative and has no unit."""
-    return bool(model.__sklearn_tags__().target_tags.positive_only)
-
-
 def has_gaussian_noise(model: BaseEstimator) -> bool:
     """Whether it regresses a target in any unit with Gaussian noise."""
     return is_regressor(model) and not is_counting(model) and model.get_params().get("noise", "gaussian") == "gaussian"
-
-
-def counts(y: np.ndarray) -> np.ndarray:
-    """Counts that grow with a target."""
-    return np.rint(np.exp(0.5 * y + 2))
 
 
 def has_kernel(model: BaseEstimator) -> bool:

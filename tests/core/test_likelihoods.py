@@ -222,16 +222,17 @@ def heavy(rng):
 
 
 def test_students_noise_and_freedom_are_an_em_step(heavy):
-    """Both coordinates of the update are the best of the expected log density by brute force."""
+    """The noise is the best of the expected log density, the freedom then of the density itself, by brute force."""
     t, mean, var, weight = heavy
     square = (t - mean) ** 2 + var
     old = StudentT(0.4, 6.0, learns_freedom=True)
     new = old.updated(t, weight, mean, var, noise_em)
     best = minimize_scalar(lambda x: -em_bound(np.exp(x), 6.0, old, square, weight), bounds=(-5, 3), method="bounded")
     assert np.log(new.noise) == pytest.approx(best.x, abs=1e-4)
-    here = StudentT(new.noise, 6.0)  # the freedom is found after the noise
     best = minimize_scalar(
-        lambda x: -em_bound(new.noise, np.exp(x), here, square, weight), bounds=(0, np.log(100)), method="bounded"
+        lambda x: -float(weight @ StudentT(new.noise, np.exp(x)).log_density(np.sqrt(square), np.zeros_like(square))),
+        bounds=(0, np.log(100)),
+        method="bounded",
     )
     assert np.log(new.freedom) == pytest.approx(best.x, abs=1e-4)
     fixed = StudentT(0.4, 6.0).updated(t, weight, mean, var, noise_em)

@@ -6,16 +6,18 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sparsebayes.engine.ard import solve
-from sparsebayes.engine.bernoulli import BernoulliProblem
-from sparsebayes.engine.linearised import Model, Search
 
 from sparsebayes.core.kernels import KERNELS, laplacian, polynomial, rbf, sigmoid
+from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.priors import ARD
 from sparsebayes.data import lowrank
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank, pivoted_cholesky
-from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.problem import GaussianProblem, Solution
+from sparsebayes.engine import glm
+from sparsebayes.engine.least_squares import LeastSquares, Solution
+from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.regression import solve
 
 SMOOTH = {
     "rbf": partial(rbf, gamma=0.3),
@@ -117,14 +119,13 @@ def friedman(n, d, seed=0):
 
 def searched_and_exact(rows, t):
     """A model by search, then the same anew on true kernel columns."""
-    n = len(t)
-    options = {"lasso": None, "tol": 1e-4, "max_iter": 5000}
-    problem = GaussianProblem(rows, t, float(n), True, 0.0, 0.0, np.zeros(n), 0.0, 0.0)
-    found = solve(problem, "sequential", **options).solution
-    exact = replace(problem, rows=rows.keep(found.active), b=np.zeros(len(found.active)))
+    settings = Settings(1e-4, 5000)
+    problem = LeastSquares(design=rows, t=t, n_weighted=float(len(t)), flat_intercept=True)
+    found = solve(problem, "sequential", settings).solution
+    exact = replace(problem, design=DenseRows.of(rows.columns(found.active)))
     start = Solution(np.arange(len(found.active)), found.alpha, found.noise)
-    result = solve(exact, "sequential", start=start, **options)
-    return set(found.active[result.solution.active]), result
+    result = solve(exact, "sequential", settings, start=start)
+    return set(found.active[result.active]), result
 
 
 @pytest.mark.parametrize(("n", "d", "rank"), [(400, 5, 200), (600, 7, 550)])
@@ -137,7 +138,7 @@ def test_the_search_ends_at_the_same_model(n, d, rank):
     low, low_result = searched_and_exact(low_rows.standardised(weight, centre=True), t)
     dense, dense_result = searched_and_exact(DenseRows.of(kernel(X, X)).standardised(weight, centre=True), t)
     assert len(dense) > 10
-    assert len(low ^ dense) <= 0.1 * len(dense)
+    assert len(low ^ dense) <= max(0.1 * len(dense), 2)  # one pair of neighbours, or a tenth
     assert low_result.log_evidence == pytest.approx(dense_result.log_evidence, abs=0.01)
 
 
@@ -148,11 +149,10 @@ def test_two_classes_are_searched_as_on_the_whole_matrix(rng):
     found = []
     for rows in (LowRankRows.of(kernel, X), DenseRows.of(kernel(X, X))):
         standard = rows.standardised(ones, centre=True).unweighted()
-        problem = BernoulliProblem(standard, t, ones, True, 0.0, 0.0, np.zeros(150))
-        nothing = Model(np.empty(0, dtype=np.intp), np.empty(0), problem.base_mode(0))
-        found.append(Search(problem, problem.laplace_step, 1e-4, 200).run(nothing, Trace())[0])
+        problem = Problem(design=standard, t=t, weight=ones, likelihood=Bernoulli(), prior=ARD())
+        found.append(glm.find(problem, Settings(1e-4, 200)))
     assert set(found[0].active) == set(found[1].active)
-    assert found[0].evidence == pytest.approx(found[1].evidence, abs=0.01)
+    assert found[0].log_evidence == pytest.approx(found[1].log_evidence, abs=0.01)
 
 
 def test_a_column_without_spread_becomes_zeros(rng):

@@ -178,7 +178,9 @@ def test_prices_count_groups(grouped):
     assert problem.total_price(np.flatnonzero(np.isin(GROUPS, [0, 2]))) == pytest.approx(4.0 * 59 / 57)
     ascent = Ascent(problem, whole(problem, [0, 1, 2, 4, 5], np.ones(5), 0.4))
     ascent.run(Limits(1e-7), Trace(), 0)
-    assert ascent.state.best(True, 0.0, ascent._price())[1] == pytest.approx(ascent.snapshot().moves().gain.max(), rel=1e-9)
+    assert ascent.state.best(True, 0.0, ascent._price())[1] == pytest.approx(
+        ascent.snapshot().moves().gain.max(), rel=1e-9
+    )
     dear = Ascent(grouped(price=200.0), empty(0.3))
     assert dear.run(Limits(1e-7), Trace(), 500)
     assert dear.state.n_active == 0

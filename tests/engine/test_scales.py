@@ -71,7 +71,9 @@ def test_the_step_is_newtons(shape, case, follows, intercept, near_the_top, obje
     slope = np.array([(at(h * e) - at(-h * e)) / (2 * h) for e in axes])
     curvature = [[at(h * (e + f)) - at(h * (e - f)) - at(h * (f - e)) + at(-h * (e + f)) for f in axes] for e in axes]
     curvature = -np.array(curvature) / (4 * h**2)
-    assert np.linalg.eigvalsh(curvature).min() > 5e3 * DAMPING[0]  # which then changes the step by less than the differences do
+    assert (
+        np.linalg.eigvalsh(curvature).min() > 5e3 * DAMPING[0]
+    )  # which then changes the step by less than the differences do
     expected = np.linalg.solve(curvature, slope)
     assert 0.01 < np.abs(expected).max() < LONGEST
     step, promise = step_of(state, follows)

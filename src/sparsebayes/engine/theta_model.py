@@ -1,4 +1,4 @@
-"""The regression whose evidence chooses feature weights (docs/mathematics.md, section 5): of a target, or of class labels.
+"""The regression whose evidence chooses feature weights, of a target or of labels (docs/mathematics.md, section 5).
 
 engine/theta.py searches for the weights; here is what it asks of a model.
 

@@ -71,6 +71,11 @@ class FeatureWeightsMixin:
         return np.flatnonzero(mask) if indices else mask
 
 
+def rounded(values: FloatArray) -> FloatArray:
+    """Numbers in standard units to ten digits: far finer than any data, far coarser than the rounding of a division."""
+    return np.round(values, 10)
+
+
 @dataclass(frozen=True)
 class StandardInputs:
     """Rows and centres with inputs of mean zero and variance one; a constant input is all zero."""
@@ -91,8 +96,9 @@ class StandardInputs:
     ) -> "StandardInputs":
         """Equal rows are merged and all are sorted; `labels` tell equal centres apart.
 
-        So the order of rows, and whether they are repeated or weighted, changes nothing, not even by rounding. The way
-        to one of many maxima must not depend on that.
+        So the order of rows, and whether they are repeated or weighted, changes nothing, not even by rounding; and
+        because numbers in standard units are rounded, neither do the units. The way to one of many maxima must not
+        depend on that.
         """
         table, point = np.unique(np.column_stack([X, y]), axis=0, return_inverse=True)
         weight, X, y = np.asarray(np.bincount(point.ravel(), weight), np.float64), table[:, :-1], table[:, -1]
@@ -104,7 +110,7 @@ class StandardInputs:
         unit = np.sqrt(weight @ (X - origin) ** 2 / total)
         # A spread within the rounding of the mean is none.
         unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        return cls((X - origin) / unit, y, weight, (Z - origin) / unit, order, origin, unit)
+        return cls(rounded((X - origin) / unit), y, weight, rounded((Z - origin) / unit), order, origin, unit)
 
     @property
     def varying(self) -> BoolArray:

@@ -6,7 +6,7 @@ from sparsebayes.engine.kernel_regression import KernelSolver, start_on
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
 from sparsebayes.estimators._base import counted
-from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs
+from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs, rounded
 from sparsebayes.estimators._kernel_regressor import KernelRegression, Target
 
 SolverFor = Callable[[Target, float], KernelSolver]
@@ -31,7 +31,9 @@ def _fit_output(
         return nothing.annotate(regression.constant(design.at(nothing.kernel), target))
     inputs = StandardInputs.of(design.X, target.y, target.weight, design.centres)
     merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
-    found = weights.find(inputs, RegressionModel(merged.t, merged.weight, merged.flat, settings), settings, batch=batch)
+    found = weights.find(
+        inputs, RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings), settings, batch=batch
+    )
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
     columns = solver.standardise(design.columns, target.weight, target.flat)
     start = start_on(columns.unit, found.fit)
