@@ -139,7 +139,8 @@ def test_the_search_ends_at_the_same_model(n, d, rank):
     dense, dense_result = searched_and_exact(DenseRows.of(kernel(X, X)).standardised(weight, centre=True), t)
     assert len(dense) > 10
     assert len(low ^ dense) <= max(0.1 * len(dense), 2)  # one pair of neighbours, or a tenth
-    assert low_result.log_evidence == pytest.approx(dense_result.log_evidence, abs=0.01)
+    # A neighbour in the place of another changes the evidence by this much at most.
+    assert low_result.log_evidence == pytest.approx(dense_result.log_evidence, abs=0.1)
 
 
 def test_two_classes_are_searched_as_on_the_whole_matrix(rng):

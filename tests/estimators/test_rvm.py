@@ -422,8 +422,6 @@ def test_candidates_do_not_go_with_a_precomputed_kernel(data):
 @FLOOR_TOLD
 @pytest.mark.parametrize("far_variance", ["none", "augment"])
 def test_integer_weights_are_repeated_rows(kernel_regressor, data, far_variance):
-    if type(kernel_regressor).__name__ == "BLSRegressor":
-        pytest.xfail("on this wide kernel its path of rates has many maxima, and repeated rows lead to another one")
     X, y = data
     weight = np.random.default_rng(0).integers(0, 3, size=len(y))
     model = clone(kernel_regressor).set_params(far_variance=far_variance)

@@ -106,9 +106,10 @@ class Ascent:
             self.since_joint += len(made)
             if self.since_joint >= JOINT_EVERY:
                 self._joint_step()
-        elif made and (self.n_actions % REFRESH_EVERY == 0 or self.n_actions <= EARLY_ACTIONS):
-            noise = state.noise if limits.hold_noise else next_noise(self.problem, state)
-            state.set_scales(state.alpha_inside, noise)
+        elif made and limits.hold_noise and self.n_actions % REFRESH_EVERY == 0:
+            state.refresh()
+        elif made and not limits.hold_noise and (self.n_actions <= EARLY_ACTIONS or not self.n_actions % REFRESH_EVERY):
+            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
         return bool(made)
 
     def _noise(self) -> Info:

@@ -26,6 +26,10 @@ HARMLESS = 0.1
 EMPTY_RATE = 1.0
 """λ that is reported for a model that ARD leaves empty: any number, because no λ would change the model."""
 
+TIE = 1e-3
+"""Errors that differ by no more than this share are equal, and the largest λ is taken: where λ hardly matters, rounding
+would choose otherwise."""
+
 Error = Callable[[LeastSquares, Result], float]
 """How badly a model predicts held-out rows."""
 
@@ -52,14 +56,15 @@ def solve(
 def learn(
     problem: LeastSquares, error: Error, settings: Settings, *, noise: float | None = None
 ) -> tuple[Result, float]:
-    """The model of least error on a path of growing λ that begins at ARD, and its λ; the trace is that of the path."""
+    """The model of least error on a path of growing λ that begins at ARD, and its λ; the trace is that of its path."""
     trace = Trace()
     if noise is None:
         first, _ = search(problem, _nothing(noise), trace, settings)
     else:
         first, _ = climb(problem, _nothing(noise), Limits(settings.tol, hold_noise=True), trace, settings)
-    path = _path(problem, noise, first.solution, trace, settings)
-    return min(path, key=lambda pair: error(with_rate(problem, pair[1]), pair[0]))
+    path = list(_path(problem, noise, first.solution, trace, settings))
+    errors = [error(with_rate(problem, rate), model) for model, rate in path]
+    return [pair for pair, each in zip(path, errors, strict=True) if each <= min(errors) * (1 + TIE)][-1]
 
 
 def _path(
