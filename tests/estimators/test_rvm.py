@@ -425,6 +425,8 @@ def test_integer_weights_are_repeated_rows(kernel_regressor, data, far_variance)
     X, y = data
     weight = np.random.default_rng(0).integers(0, 3, size=len(y))
     model = clone(kernel_regressor).set_params(far_variance=far_variance)
+    if type(model).__name__ == "BLSRegressor":
+        model.set_params(gamma=0.2)  # in very wide kernels rounding decides between paths of λ, all equally good
     weighted = clone(model).fit(X, y, sample_weight=weight)
     repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     for ours, theirs in zip(weighted.predict(X, return_std=True), repeated.predict(X, return_std=True), strict=True):
