@@ -7,7 +7,7 @@ from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.exchange import exchanges
-from sparsebayes.engine.gaussian_search import certificate, climb, exchange_of, search
+from sparsebayes.engine.gaussian_search import certificate, climb, search
 from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 
@@ -35,7 +35,7 @@ def test_gains_are_differences_of_the_priced_evidence(prior, nats, near_duplicat
     problem = near_duplicates(rho=0.9, price=nats, prior=PRIORS[prior])
     start = Solution(np.array([12, 1, 20]), np.array([0.7, 2.0, 9.0]), 0.3)
     snapshot = Ascent(problem, start).snapshot()
-    found = exchange_of(snapshot)
+    found = snapshot.best_exchanges
     assert sorted(found.out) == [1, 12, 20]
     assert (np.diff(found.gain) <= 0).all()
     here = priced_objective(problem, snapshot.alpha, 0.3)
@@ -54,7 +54,7 @@ def test_gains_are_differences_of_the_priced_evidence(prior, nats, near_duplicat
 def test_what_is_barred_does_not_enter(near_duplicates):
     problem = near_duplicates()
     snapshot = Ascent(problem, Solution(np.array([12, 1]), np.ones(2), 0.3)).snapshot()
-    best = int(exchange_of(snapshot).into[0])
+    best = int(snapshot.best_exchanges.into[0])
     barred = np.arange(24) == best
     terms = snapshot.posterior.mean, snapshot.Sigma, snapshot.gram / 0.3, snapshot.S, snapshot.Q
     some = exchanges(problem.prior, problem.price, snapshot.active, np.ones(2), *terms, barred)
@@ -96,7 +96,7 @@ def test_an_ascent_without_exchanges_is_left_behind(near_duplicates, priced_obje
         gained = found.priced_evidence - there.priced_evidence
         assert gained >= -1e-9
         improved += gained > 0.1
-        assert certificate(there) == pytest.approx(max(exchange_of(there).best_gain, 0.0), abs=1e-5)
+        assert certificate(there) == pytest.approx(max(there.best_exchanges.best_gain, 0.0), abs=1e-5)
         assert found.priced_evidence == pytest.approx(priced_objective(problem, found.alpha, found.noise), rel=1e-9)
     assert improved >= 2
 

@@ -97,7 +97,7 @@ def total(price: Price, active: IntArray | list[int]) -> float:
     return price.factor(len(active)) * charge(price, active) + price.base(len(active))
 
 
-def charge(price: Price, active: IntArray | list[int]) -> float:
+def charge(price: Price, active: IntArray | list[int] | range) -> float:
     """Σ nats of these columns."""
     return float(price.nats[active].sum()) if isinstance(price.nats, np.ndarray) else price.nats * len(active)
 
@@ -111,7 +111,7 @@ class Marginal(NamedTuple):
     in_factor: float
 
     @classmethod
-    def at(cls, price: Price, active: IntArray | list[int]) -> "Marginal":
+    def at(cls, price: Price, active: IntArray | list[int] | range) -> "Marginal":
         """For a model that keeps these columns."""
         k, nats = len(active), charge(price, active)
         here = price.factor(k) * nats + price.base(k)

@@ -52,7 +52,6 @@ class Ascent:
 
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
         self.problem, self.state = problem, state_of(problem, start)
-        self._prices: dict[int, Marginal] = {}
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
         self.state.survey(self._price())
 
@@ -144,20 +143,13 @@ class Ascent:
         """Marginal prices of models with n units less, … the present number, … n more."""
         if not self._uniform:
             return [self._price()] * (2 * n + 1)
-        k = self.state.n_units
-        return [self._price_of(max(each, 0)) for each in range(k - n, k + n + 1)]
+        return self.problem.marginal_prices(self.state.n_units, n)
 
     def _price(self) -> Marginal:
         """What one unit more costs, and what one of those inside saves."""
         if not self._uniform:
             return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
-        return self._price_of(self.state.n_units)
-
-    def _price_of(self, k: int) -> Marginal:
-        """The same for a model with k units of one price."""
-        if k not in self._prices:
-            self._prices[k] = Marginal.at(self.problem.price, list(range(k)))
-        return self._prices[k]
+        return self.problem.marginal_prices(self.state.n_units, 0)[0]
 
 
 def noise_terms(problem: LeastSquares, state: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:

@@ -6,7 +6,6 @@ import numpy as np
 
 from sparsebayes.core.prices import is_free
 from sparsebayes.engine.ascent import Ascent, Limits, next_noise, noise_left
-from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import Snapshot
@@ -29,29 +28,11 @@ PERTURBED_TOL = 1e-2
 times as much ends at the same models."""
 
 
-def exchange_of(snapshot: Snapshot) -> Exchange:
-    """The best exchanges for the model of a snapshot."""
-    p, active, beta = snapshot.problem, snapshot.active, 1 / snapshot.noise
-    return exchanges(
-        p.prior.at_noise(snapshot.noise),
-        p.price,
-        active,
-        snapshot.alpha[active],
-        snapshot.posterior.mean,
-        snapshot.Sigma,
-        beta * snapshot.gram,
-        snapshot.S,
-        snapshot.Q,
-        snapshot.copies > 0,
-    )
-
-
 def climb(
     problem: LeastSquares, start: Solution, limits: Limits, trace: Trace, settings: Settings
 ) -> tuple[Snapshot, bool]:
     """Single moves and, where columns have a price, exchanges, until none gains more than the limit's `tol`."""
-    ascent = Ascent(problem, start)
-    return finish(ascent, limits, trace, settings)
+    return finish(Ascent(problem, start), limits, trace, settings)
 
 
 def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
@@ -61,7 +42,7 @@ def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> 
         snapshot = ascent.snapshot()
         if not converged or is_free(ascent.problem.price):
             break
-        found = exchange_of(snapshot)
+        found = snapshot.best_exchanges
         if found.best_gain <= limits.tol:
             break
         ascent.state.move(int(found.out[0]), np.inf)
@@ -114,9 +95,12 @@ def search(problem: LeastSquares, start: Solution, trace: Trace, settings: Setti
         here, extra = best.solution, Trace()
         ascent = Ascent(problem, replace(here, noise=max(here.noise * factors.pop(0), NOISE_FLOOR)))
         ascent.run(held, extra, settings.max_iter, settings.callback)
-        there, converged = climb(problem, _released(ascent), limits, extra, settings)
-        if converged and there.priced_evidence > best.priced_evidence + held.tol:
-            best, factors = there, list(NOISE_FACTORS)
+        released = Ascent(problem, _released(ascent))
+        arrived = released.run(limits, extra, settings.max_iter, settings.callback)
+        there = released.snapshot()
+        if arrived and there.priced_evidence > best.priced_evidence + held.tol:
+            best, _ = finish(released, limits, extra, settings)
+            factors = list(NOISE_FACTORS)
             trace.infos.extend(extra.infos)
     return best, True
 
@@ -138,4 +122,4 @@ def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
     gap = float(snapshot.best_moves.gain.max(initial=0.0))
     if not hold_noise:
         gap = max(gap, noise_left(snapshot.problem, snapshot))
-    return gap if is_free(snapshot.problem.price) else max(gap, exchange_of(snapshot).best_gain)
+    return gap if is_free(snapshot.problem.price) else max(gap, snapshot.best_exchanges.best_gain)

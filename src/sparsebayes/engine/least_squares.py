@@ -12,7 +12,7 @@ import numpy as np
 from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
-from sparsebayes.core.prices import FREE, Price, is_free, total
+from sparsebayes.core.prices import FREE, Marginal, Price, is_free, total
 from sparsebayes.core.priors import FLAT, Prior
 from sparsebayes.core.scales import NoiseRule
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
@@ -114,6 +114,18 @@ class LeastSquares:
     def is_scale_free(self) -> bool:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
         return is_free(self.price) and self.prior.is_scale_free
+
+    def marginal_prices(self, k: int, n: int) -> list[Marginal]:
+        """Of models with k - n, … k, … k + n units, where all have one price; a search asks again and again."""
+        known = self._marginals
+        while len(known) <= k + n:
+            known.append(Marginal.at(self.price, range(len(known))))
+        return known[:1] * max(n - k, 0) + known[max(k - n, 0) : k + n + 1]
+
+    @cached_property
+    def _marginals(self) -> list[Marginal]:
+        """By the number of units, as far as they were asked for."""
+        return []
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""

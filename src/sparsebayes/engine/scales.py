@@ -35,10 +35,9 @@ def newton_step(
         return np.zeros(0), 0.0
     own_slope, own_curvature = prior.newton_terms(alpha)
     if compiled.COMPILED:
-        own = np.broadcast_to(own_slope, alpha.shape), np.broadcast_to(own_curvature, alpha.shape)
-        return compiled.native.newton_step(
-            alpha, mean, np.asfortranarray(Sigma), n, *own, longest=LONGEST, min_gamma=MIN_GAMMA, damping=list(DAMPING)
-        )
+        limits = {"longest": LONGEST, "min_gamma": MIN_GAMMA}
+        covariance, own = np.asfortranarray(Sigma), (own_slope, own_curvature)
+        return compiled.native.newton_step(alpha, mean, covariance, n, *own, damping=list(DAMPING), **limits)
     var = np.diag(Sigma)
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2

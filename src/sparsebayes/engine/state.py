@@ -20,6 +20,7 @@ from sparsebayes.core.priors import Moves
 from sparsebayes.core.scales import gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
+from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
 
@@ -399,6 +400,14 @@ class Snapshot:
     def priced_evidence(self) -> float:
         """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
         return self.evidence - self.problem.total_price(self.active)
+
+    @cached_property
+    def best_exchanges(self) -> Exchange:
+        """The best replacement of every column in the model."""
+        p, active = self.problem, self.active
+        prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
+        model = self.alpha[active], self.posterior.mean, self.Sigma
+        return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)
 
     @cached_property
     def best_moves(self) -> Moves:
