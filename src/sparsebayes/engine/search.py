@@ -59,8 +59,8 @@ class Standing:
     fit: ScaleFit
     refused: frozenset[int] = frozenset()
     """Columns that were proposed and did not raise the evidence."""
-    kept: frozenset[int] = frozenset()
-    """Columns whose deletion was tried and lowers the evidence."""
+    lost: dict[int, float] = field(default_factory=dict)
+    """Columns whose deletion was tried and lowers the priced evidence: nats of evidence that are lost without each."""
     exchanged: frozenset[tuple[int, int]] = frozenset()
     """Exchanges that were tried and lower it."""
     exact: ScaleFit | None = None
@@ -77,11 +77,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class Search:
-    """A problem, the tolerance, and how many columns may still enter."""
+    """A problem, and the tolerance in nats."""
 
     problem: Problem
     tol: float
-    trace: Trace = field(default_factory=Trace)
 
     @property
     def is_free(self) -> bool:
@@ -144,14 +143,15 @@ class Search:
         there = with_more(self.problem, here, columns, scales, LOOSE, drop_worthless=self.is_free)
         there = self._pruned(there)
         if self.better(there, at.fit):
-            return replace(at, fit=there, seen=[]), len(np.setdiff1d(there.active, at.fit.active))
+            n_added = len(np.setdiff1d(there.active, at.fit.active))
+            return Standing(there, at.refused, exact=at.exact), n_added
         for j in np.argsort(-gain)[:TRIES]:
             if gain[j] <= self.min_rise:
                 break
             one = np.array([j], dtype=np.intp)
             there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
             if self.better(there, at.fit):
-                return replace(at, fit=there, seen=[]), 1
+                return Standing(there, at.refused, exact=at.exact), 1
         tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
         return replace(at, refused=at.refused | tried), 0
 
@@ -202,16 +202,16 @@ class Search:
         """
         if self.is_free:
             return at
-        tried = set(at.kept)
+        lost = dict(at.lost)
         price = np.broadcast_to(self.problem.price.nats, len(worth))
         for k in np.argsort(worth[at.fit.active]):
             j = int(at.fit.active[k])
-            if worth[j] < DOUBT * price[j] and j not in tried:
+            if worth[j] < DOUBT * price[j] and j not in lost:
                 there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
                 if self.better(there, at.fit):
                     return Standing(there, exact=there)
-                tried.add(j)
-        return replace(at, kept=frozenset(tried))
+                lost[j] = at.fit.evidence - there.evidence
+        return replace(at, lost=lost)
 
     def exchanges(self, at: Standing, found: Candidates) -> Exchange:
         """The exchanges that the view proposes and that were not tried yet."""
@@ -251,14 +251,12 @@ class Search:
         moves = found.moves(self.problem)
         gain, worth = moves.gain.copy(), moves.worth.copy()
         gain[list(at.refused)] = 0.0
-        if not self.is_free:
-            price = np.broadcast_to(self.problem.price.nats, len(worth))
-            for k, j in enumerate(at.fit.active):
-                if worth[j] < DOUBT * price[j]:
-                    there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
-                    worth[j] = at.fit.evidence - there.evidence
-                    gain[j] = max(price[j] - worth[j], 0.0)
-        gap = float(gain.max(initial=0.0))
+        price, without_one = np.broadcast_to(self.problem.price.nats, len(worth)), self._deleted(at, worth)
+        for j, nats in without_one.lost.items():
+            worth[j] = nats
+            gain[j] = max(price[j] - nats, 0.0)
+        rise = without_one.fit.priced(self.problem) - at.fit.priced(self.problem)  # of a search that was cut short
+        gap = max(float(gain.max(initial=0.0)), rise)
         return worth, gap if self.is_free else max(gap, self.exchanges(at, found).best_gain)
 
 
