@@ -5,9 +5,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from counting import is_counting
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_regressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
@@ -196,7 +197,8 @@ def test_a_fitted_estimator_shows_what_it_kept(default, framed):
             ends = [float(end) for end in row[2].split(" … ")]
             assert ends == pytest.approx(part.interval(0.95)[k], rel=1e-3)
         assert row[0] == (model.feature_names_in_[part.index[k]] if part.what == "feature" else f"row {part.index[k]}")
-    assert ("noise standard deviation" in html) != is_classifier(model)
+    assert ("noise standard deviation" in html) == (is_regressor(model) and not is_counting(model))
+    assert ("dispersion" in html) == is_counting(model)
     assert "converged in" in html
     assert f"kept {len(part.index)}" in html
 
