@@ -58,7 +58,7 @@ def test_fit_is_the_originals(log_problem, ard, with_ones, recorded):
     record = recorded(log_problem, "vb_logit_fit_ard__tight" if ard else "vb_logit_fit__tight")
     expected = record["results"]
     if record["stopped_on_iteration_limit"]:
-        pytest.skip("the original had not converged; its iterations are compared in tests/engine/test_slr.py")
+        pytest.skip("the original had not converged; its iterations are compared in tests/engine/test_glm.py")
     X, t = with_ones(log_problem)
     model = VBLogisticRegression(ard=ard, fit_intercept=False, tol=1e-8, max_iter=5000).fit(X, t)
     assert model.converged_
