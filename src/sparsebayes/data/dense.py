@@ -8,6 +8,7 @@ import numpy as np
 from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.on_the_fly import OnTheFly
 
 BLOCK_BYTES = 2**21
 """Work on standardised copies of at most this many bytes at a time."""
@@ -22,7 +23,7 @@ WHOLE_GRAM = 5000
 
 
 @dataclass(frozen=True)
-class DenseRows:
+class DenseRows(OnTheFly):
     """The design Φ = diag(root_weight) (X - 1 meanᵀ) diag(1/scale), never formed as a whole.
 
     X is the user's array, untouched: centring (which eliminates a flat intercept exactly), scaling and row weights are
@@ -187,26 +188,6 @@ class DenseRows:
     def rows(self, which: IntArray) -> FloatArray:
         """Some rows of the standardised design, not weighted."""
         return (self.X[which] - self.mean) / self.scale
-
-    @property
-    def is_plain(self) -> bool:
-        """No: columns are standardised on the fly."""
-        return False
-
-    @property
-    def origin(self) -> FloatArray:
-        """The input values that count as zero, per column."""
-        return self.mean
-
-    @property
-    def unit(self) -> FloatArray:
-        """What one standard unit is in input values, per column; ∞ for a constant column."""
-        return self.scale
-
-    @property
-    def usable(self) -> BoolArray:
-        """Columns that are not constant."""
-        return np.isfinite(self.scale)
 
     @property
     def known_gram(self) -> FloatArray | None:

@@ -9,6 +9,7 @@ from scipy.linalg import lapack
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import BLOCK_BYTES, DenseRows
 from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.on_the_fly import OnTheFly
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
 
@@ -29,7 +30,7 @@ class NotLowRank(ValueError):
 
 
 @dataclass(frozen=True)
-class LowRankRows:
+class LowRankRows(OnTheFly):
     """The design Φ = diag(root_weight) (L - 1 (centre L)) Lᵀ diag(1/scale), where L Lᵀ ≈ K(X, X).
 
     A stand-in for DenseRows in the sequential searches. The reductions over *all* columns are those of the approximate
@@ -124,34 +125,14 @@ class LowRankRows:
         return (self.kernel(self.inputs[which], self.inputs) - self.mean) / self.scale
 
     @property
-    def origin(self) -> FloatArray:
-        """The input values that count as zero, per column."""
-        return self.mean
-
-    @property
-    def unit(self) -> FloatArray:
-        """What one standard unit is in input values, per column; ∞ for a constant column."""
-        return self.scale
-
-    @property
     def offset(self) -> FloatArray:
         """Zero: columns that are centred by sites are kept columns, which are formed."""
         return np.zeros(self.n_columns)
 
     @property
-    def is_plain(self) -> bool:
-        """No: the columns are never formed as a whole."""
-        return False
-
-    @property
     def known_gram(self) -> FloatArray | None:
         """None: it is never computed as a whole."""
         return None
-
-    @property
-    def usable(self) -> BoolArray:
-        """Columns that are not constant."""
-        return np.isfinite(self.scale)
 
     def exact(self, which: IntArray | BoolArray | slice) -> DenseRows:
         """The true kernel columns, with their true means and the scales of this design, as rows in memory."""
