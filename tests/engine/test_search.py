@@ -474,7 +474,7 @@ def test_scale_of_columns_does_not_matter(inference, mixtures):
         problem = replace(problem_of(kernel(X, X), t, min_alpha=0.0), design=DenseRows.of(kernel(X, X) * scale))
         results.append(glm.find(by(problem, inference), EXACTLY))
     assert_array_equal(results[0].active, results[1].active)
-    # Both are settled to so many nats, by steps that rounding sends apart.
+    # Both fits stop at this tolerance, and rounding makes their last steps differ.
     assert_allclose(results[0].log_evidence, results[1].log_evidence, rtol=0, atol=TOL)
     # At a maximum with curvature one, TOL nats are √(2 TOL) in log α.
     ratio = results[1].alpha / results[0].alpha / factor[results[1].active] ** 2

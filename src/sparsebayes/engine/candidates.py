@@ -4,9 +4,11 @@ One wide pass over the design: the only place where a search on a likelihood tha
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from sparsebayes.core.likelihoods import Sites
 from sparsebayes.core.prices import Marginal, chosen
 from sparsebayes.core.priors import Moves, best_moves
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
@@ -75,17 +77,32 @@ class Candidates:
         return moves._replace(gain=gain)
 
 
+class Rows(NamedTuple):
+    """Columns and target under sites, as rows of a regression with noise variance one."""
+
+    Phi: FloatArray
+    t: FloatArray
+    level: float
+    """The flat intercept, at the columns' means; it is eliminated by centring with the sites' precisions."""
+    means: FloatArray
+
+
+def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
+    """Rows multiplied by the root of their site's precision, without a flat intercept."""
+    b = np.maximum(np.broadcast_to(np.asarray(sites.precision), len(Phi)), TINY_PRECISION)
+    root, level, means = np.sqrt(b), 0.0, np.zeros(Phi.shape[1])
+    if flat_intercept:
+        level, means = float(sites.shift.sum() / b.sum()), b @ Phi / b.sum()
+        Phi = Phi - means
+    return Rows(root[:, None] * Phi, (sites.shift - b * level) / root, level, means)
+
+
 def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSquares:
     """Some columns under the sites of a model, as a least-squares problem with noise variance one."""
-    sites = fit.view.sites
-    b = np.maximum(np.broadcast_to(np.asarray(sites.precision), len(problem.t)), TINY_PRECISION)
-    level = float(sites.shift.sum() / b.sum()) if problem.flat_intercept else 0.0
-    Phi, root = problem.design.columns(columns), np.sqrt(b)
-    if problem.flat_intercept:
-        Phi = Phi - b @ Phi / b.sum()
+    rows = under_sites(problem.design.columns(columns), fit.view.sites, problem.flat_intercept)
     return LeastSquares(
-        design=DenseRows.formed(root[:, None] * Phi),
-        t=(sites.shift - b * level) / root,
+        design=DenseRows.formed(rows.Phi),
+        t=rows.t,
         n_weighted=float(problem.weight.sum()),
         flat_intercept=problem.flat_intercept,
         prior=problem.prior.of(columns),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.candidates import TINY_PRECISION
+from sparsebayes.engine.candidates import under_sites
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.reweighted import Lasso
@@ -31,18 +31,11 @@ class L1Problem:
 
     def goal(self, mode: Mode) -> Mode:
         """Minimiser of the penalised parabola at this point."""
-        design, flat, sites = (
-            self.problem.design,
-            self.problem.flat_intercept,
-            mode.sites(self.problem, self.problem.design),
-        )
-        b = np.maximum(np.asarray(sites.precision), TINY_PRECISION)
-        level = float(sites.shift.sum() / b.sum()) if flat else 0.0
-        Phi = design.columns(slice(None))
-        means = b @ Phi / b.sum() if flat else np.zeros(Phi.shape[1])
-        root = np.sqrt(b)
-        w = self.lasso(root[:, None] * (Phi - means), (sites.shift - b * level) / root, self.penalty, mode.w)
-        return Mode(mode.likelihood, w, level - float(means @ w))
+        design = self.problem.design
+        sites = mode.sites(self.problem, design)
+        rows = under_sites(design.columns(slice(None)), sites, self.problem.flat_intercept)
+        w = self.lasso(rows.Phi, rows.t, self.penalty, mode.w)
+        return Mode(mode.likelihood, w, rows.level - float(rows.means @ w))
 
     def run(self, mode: Mode, trace: Trace, settings: Settings) -> tuple[Mode, bool]:
         """Iterate until a step gains less than `tol` nats."""

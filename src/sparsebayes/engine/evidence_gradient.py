@@ -142,8 +142,7 @@ def laplace_evidence(problem: Problem) -> Evidence:
 
     def at(K: FloatArray, scales: FloatArray) -> Slopes:
         alpha, design = np.exp(scales), FormedColumns(K)
-        level = likelihood.base_level(t, weight) if flat else 0.0
-        start = last.get(len(alpha), Mode(likelihood, np.zeros(len(alpha)), level))
+        start = last.get(len(alpha), problem.base_mode(len(alpha)))
         mode = Mode(likelihood, start.w, start.level).settled(problem, design, alpha)
         last[len(alpha)] = mode
         Phi, precision = np.column_stack([np.ones((len(K), flat)), K]), np.append(np.zeros(flat), alpha)

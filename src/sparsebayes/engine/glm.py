@@ -32,8 +32,6 @@ NOISE_RULES = {"fixed-point": noise_mackay, "em": noise_em}
 MIN_Z = 1e-6
 """Least squared penalty of the reweighted L1 (columns have unit scale): on separable data it would vanish.
 A tenth or ten times as much changes nothing (experiments/constants.py)."""
-FIND_STEPS = 1000
-"""A batch stage that only has to come near a maximum ends after so many iterations; the search goes on from there."""
 VANISHED = 1e-12
 """Share of the largest weight that L1 by scales takes for the size of a smaller one: its precision stays finite."""
 ANY_SIZE = 1e-280
@@ -63,8 +61,7 @@ def sparse(problem: Problem, rule: str, settings: Settings) -> Result:
 def batch_then_search(problem: Problem, rule: str, settings: Settings) -> Result:
     """A batch solver finds the model, and the search goes on until the certificate holds."""
     trace = Trace()
-    loose = Settings(settings.tol**0.5, min(settings.max_iter, FIND_STEPS), settings.callback)
-    state, _ = _in_batch(problem, "ard", rule, trace, loose)
+    state, _ = _in_batch(problem, "ard", rule, trace, settings.loose())
     first = fit_scales(problem, state.active, state.alpha, state.carry, LOOSE, drop_worthless=True)
     return _searched(problem, first, trace, settings)
 
@@ -96,7 +93,7 @@ def variational_bayes(problem: Problem, settings: Settings) -> Result:
 def l1(problem: Problem, penalty: float, lasso: Lasso, settings: Settings) -> Result:
     """Laplace prior: the mode of largest posterior density, component by component."""
     trace, n = Trace(), problem.design.n_columns
-    mode, converged = L1Problem(problem, np.full(n, penalty), lasso).run(_mode(problem, n), trace, settings)
+    mode, converged = L1Problem(problem, np.full(n, penalty), lasso).run(problem.base_mode(n), trace, settings)
     return _at_mode(problem, mode, penalty, converged, trace)
 
 
@@ -107,7 +104,7 @@ def l1_by_scales(problem: Problem, penalty: float, settings: Settings) -> Result
     def rule(mean: FloatArray, var: FloatArray, gamma: FloatArray, a: Scalar, b: FloatArray | Scalar) -> FloatArray:
         return np.asarray(penalty / np.maximum(np.abs(mean), VANISHED * np.abs(mean).max(initial=ANY_SIZE)))
 
-    first = batch.start(problem, _mode(problem, problem.design.n_columns))
+    first = batch.start(problem, problem.base_mode(problem.design.n_columns))
     state, converged = batch.run(
         problem, first, w_step=_w_step(problem, "em"), rule=rule, trace=trace, settings=settings, prune_below=0.0
     )
@@ -127,7 +124,7 @@ def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
         info = Info(fit.evidence, abs(fit.evidence - last), len(fit.active), fit.view.posterior.jitter)
         return (mode, np.sqrt(np.maximum(z, MIN_Z)), fit.evidence), info
 
-    first = (_mode(problem, n), np.ones(n), -np.inf)
+    first = (problem.base_mode(n), np.ones(n), -np.inf)
     (mode, root_z, _), converged = iterate(first, step, trace=trace, settings=settings)
     fit = _at_scales(problem, mode, root_z)
     if not is_free(problem.price):
@@ -160,11 +157,6 @@ def _in_batch(
         problem, first, w_step=_w_step(problem, rule), rule=RULES[kind][rule], trace=trace, settings=settings,
         prune_below=0.0 if kind == "ridge" else batch.PRUNE_BELOW,
     )  # fmt: skip
-
-
-def _mode(problem: Problem, n: int) -> Mode:
-    level = problem.likelihood.base_level(problem.t, problem.weight) if problem.flat_intercept else 0.0
-    return Mode(problem.likelihood, np.zeros(n), level)
 
 
 def _standing(problem: Problem, state: batch.State[Any]) -> ScaleFit:

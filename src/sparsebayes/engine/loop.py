@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+FIND_STEPS = 1000
+"""A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
+
 State = TypeVar("State")
 
 
@@ -51,6 +54,10 @@ class Settings:
     tol: float
     max_iter: int
     callback: Callback | None = None
+
+    def loose(self) -> "Settings":
+        """For a stage that only has to come near a maximum, from where the search goes on: √tol nats."""
+        return Settings(self.tol**0.5, min(self.max_iter, FIND_STEPS), self.callback)
 
 
 def iterate(

@@ -29,9 +29,17 @@ class Problem:
     bounded: bool = False
     """Whether the likelihood is replaced by its Gaussian lower bound; otherwise it is expanded at the mode."""
 
+    def base_level(self, likelihood: Likelihood) -> float:
+        """The intercept of the model without weights; 0 where it is not flat."""
+        return likelihood.base_level(self.t, self.weight) if self.flat_intercept else 0.0
+
+    def base_mode(self, n_weights: int) -> Mode:
+        """No weight, and the best intercept."""
+        return Mode(self.likelihood, np.zeros(n_weights), self.base_level(self.likelihood))
+
     def start(self, n_weights: int) -> Point:
-        """Where the first local approximation is taken: no weight, and the best intercept."""
-        level = self.likelihood.base_level(self.t, self.weight) if self.flat_intercept else 0.0
+        """Where the first local approximation is taken: at the base mode, or where a bound touches there."""
         if not self.bounded:
-            return Mode(self.likelihood, np.zeros(n_weights), level)
+            return self.base_mode(n_weights)
+        level = self.base_level(self.likelihood)
         return Contact(self.likelihood, self.likelihood.first_contact(self.t, level))

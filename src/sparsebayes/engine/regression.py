@@ -15,9 +15,6 @@ from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
 from sparsebayes.engine.state import Snapshot
 
-FIND_STEPS = 1000
-"""A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
-
 Find = Callable[[LeastSquares, Lasso | None, Trace, Settings], Solution]
 
 
@@ -77,8 +74,7 @@ def solve(
     if solver != "sequential":
         problem = problem.compressed()
     if start is None:
-        loose = Settings(settings.tol**0.5, min(settings.max_iter, FIND_STEPS), settings.callback)
-        start = SOLVERS[solver](problem, lasso, trace, loose)
+        start = SOLVERS[solver](problem, lasso, trace, settings.loose())
     best, converged = search(problem, start, trace, settings)
     if not is_free(problem.price) and len(start.active):
         other = Trace()

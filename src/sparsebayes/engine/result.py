@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from sparsebayes.core.likelihoods import Likelihood
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
@@ -40,6 +38,3 @@ class Result:
     def solution(self) -> Solution:
         """The model, as a start for another search."""
         return Solution(self.active, self.alpha, self.noise)
-
-
-NO_COLUMNS: IntArray = np.empty(0, dtype=np.intp)

@@ -242,7 +242,7 @@ class Mode:
 
     def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
         """The model without weights where that is better: with all rows saturated there is no curvature to go by."""
-        level = self.likelihood.base_level(problem.t, problem.weight) if problem.flat_intercept else 0.0
+        level = problem.base_level(self.likelihood)
         base = Mode(self.likelihood, np.zeros_like(self.w), level, np.full(len(problem.t), level))
         return max((self, base), key=lambda mode: mode.penalised(problem, design, alpha))
 
