@@ -5,10 +5,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from sparsebayes.core.priors import ARD, Laplace
+from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import gaussian_search
 from sparsebayes.engine.ascent import Ascent, Limits, noise_left
 from sparsebayes.engine.gaussian_search import certificate, climb, cold_start, low_noise_limits, search
-from sparsebayes.engine.least_squares import LOW_NOISE, Solution, empty
+from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import State
 
@@ -197,3 +198,16 @@ def test_columns_that_only_pay_together_enter_from_nothing(make_problem):
         found, converged = search(problem, empty(0.1), Trace(), Settings(1e-3, 3000))
         assert converged
         assert 0.05 < found.noise < 0.15
+
+
+def test_no_free_column_stays_that_would_rather_be_out(rng):
+    """Joint steps leave columns behind whose deletion gains less than the tolerance."""
+    X = rng.uniform(0, 1, (120, 4))
+    y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + rng.standard_normal(120)
+    K = np.exp(-2 * ((X[:, None] - X) ** 2).sum(axis=-1))
+    design = DenseRows.of(K).standardised(np.ones(120), centre=True)
+    problem = LeastSquares(design=design, t=(y - y.mean()) / y.std(), n_weighted=120.0, flat_intercept=True)
+    end, converged = search(problem, empty(LOW_NOISE), Trace(), Settings(1e-2, 10_000))
+    assert converged
+    assert len(end.active) > 5
+    assert np.isfinite(end.moves().alpha[end.active]).all()

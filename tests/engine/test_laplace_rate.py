@@ -159,3 +159,10 @@ def test_the_path_ends_where_a_search_is_cut_short(make_problem):
     found, _ = learn(make_problem(40, 8), error, Settings(1e-9, 2))
     assert not found.converged
     assert [model is found for model in judged] == [True]
+
+
+def test_of_rates_that_predict_alike_the_largest_is_taken(kernel_problem):
+    _, rate = learn(kernel_problem, lambda problem, model: 1.0 + 5e-4 * len(model.active) / 100, COARSE)
+    _, least = learn(kernel_problem, lambda problem, model: -len(model.active) + 100.0, COARSE)
+    assert rate > 10 * least
+    assert not len(solve(kernel_problem, rate, COARSE).active)

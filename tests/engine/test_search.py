@@ -540,3 +540,20 @@ def test_out_of_steps(mixtures):
     assert not result.converged
     assert result.gap > TOL
     assert len(result.trace.infos) == 2
+
+
+def test_an_exact_model_is_never_replaced_by_a_worse_one(mixtures):
+    """What loose fits promised and exact ones do not keep is taken back, and not proposed again."""
+    X, t = mixtures(80)
+    problem = problem_of(kernel(X, X), t)
+    best = glm.find(problem, EXACTLY)
+    exact = fitted(problem, best.active, best.alpha)
+    poor = fitted(problem, [*best.active[1:], int(np.setdiff1d(np.arange(80), best.active)[0])], tol=search.LOOSE)
+    here = Search(problem, TOL)
+    back = here._settled(search.Standing(poor, exact=exact))
+    assert back.fit is back.exact is exact
+    assert back.refused == set(poor.active.tolist()) - set(exact.active.tolist())
+    forward = here._settled(search.Standing(exact, exact=fitted(problem, poor.active)))
+    assert forward.fit is forward.exact
+    assert_array_equal(forward.fit.active, exact.active)
+    assert not forward.refused

@@ -438,3 +438,16 @@ def test_expansion_is_where_the_view_is_taken(rng):
     expected = expansion(problem.likelihood, problem.t, eta, problem.weight)
     for ours, theirs in zip(mode.sites(problem, formed(problem)), expected, strict=True):
         assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("flat_level", [False, True])
+def test_a_reduced_mode_is_where_the_same_sites_put_the_other_weights(flat_level, rng):
+    problem, alpha = make("bernoulli", 40, 5, flat_level), rng.uniform(0.5, 3, 5)
+    design, stays = formed(problem), np.array([True, False, True, True, False])
+    mode = problem.base_mode(5).settled(problem, design, alpha)
+    view = mode.view(problem, design, alpha)
+    reduced = mode.reduced(stays, view)
+    without = take_view(design.keep(stays), view.sites, alpha[stays], flat_level)
+    assert_allclose(reduced.w, without.posterior.mean, rtol=1e-9)
+    assert reduced.level == pytest.approx(without.intercept() if flat_level else 0.0, rel=1e-9)
+    assert np.abs(reduced.w - mode.w[stays]).max() > 1e-3

@@ -25,10 +25,8 @@ SLOWEST = 0.05
 """Smallest part of a step of log α that is taken when the steps keep turning back; half or twice as much changes
 nothing (experiments/constants.py)."""
 FASTER = 1.1
-"""Factor by which the part grows again with each step that does not turn back."""
-CALMER = 0.95
-"""Factor by which the largest part shrinks whenever steps turn back: where classes are nearly separable, steps of full
-length can go round in circles."""
+"""Factor by which the part grows again with each step that does not turn back. With 1.5 steps go round in circles where
+classes are nearly separable."""
 AT_BOUND = 1e-12
 """A precision within this share of the least one is at it: exp and log round by less."""
 JUDGE_BELOW = 0.1
@@ -89,7 +87,6 @@ class _ScaleFitting:
         self.point = point.revived(problem, self.design, self.alpha)
         self.unbounded = bool(np.isinf(problem.prior.floor))
         self.last, self.pace, self.evidence = np.zeros(len(alpha)), 1.0, -np.inf
-        self.largest = 1.0
 
     def run(self) -> ScaleFit:
         for _ in range(MAX_TURNS):
@@ -130,8 +127,7 @@ class _ScaleFitting:
             return True
         # Signs of steps at rounding level mean nothing.
         turned = step @ self.last < -(self.tol**2)
-        self.largest = max(self.largest * CALMER, SLOWEST) if turned else self.largest
-        self.pace = max(self.pace / 2, SLOWEST) if turned else min(FASTER * self.pace, self.largest)
+        self.pace = max(self.pace / 2, SLOWEST) if turned else min(FASTER * self.pace, 1.0)
         self.last = self.pace * step
         self.point = self.point.follow(problem, self.design, self.view, alpha)
         self.point = self.point.relearned(problem, self.view, noise_mackay)
