@@ -6,6 +6,7 @@
 
 #include <tuple>
 
+#include "flips.hpp"
 #include "state.hpp"
 #include "view.hpp"
 
@@ -16,6 +17,7 @@ namespace gaussian {
 
 using Array = nb::ndarray<const double, nb::ndim<1>, nb::device::cpu>;
 using Contiguous = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Rows = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::device::cpu>;
 
 Vector numbers(nb::handle array) {
@@ -200,4 +202,55 @@ NB_MODULE(_native, module) {
         .def_prop_ro("logdet", &logdet)
         .def_prop_ro("gram", &gram)
         .def_prop_ro("copies", [](const State &self) { return array(self.copies, self.copies.size(), 1); });
+    nb::class_<Flips>(module, "Flips")
+        .def(
+            "__init__",
+            [](Flips *self, nb::object gram_row, Rows rows, nb::handle projection, nb::handle log_prior, double n,
+               double spread, double steepest, double rounding) {
+                const auto ask = [gram_row](std::int64_t j) {
+                    nb::gil_scoped_acquire lock;
+                    return numbers(gram_row(j));
+                };
+                new (self) Flips(ask, rows.data(), rows.shape(0), numbers(projection), numbers(log_prior), n, spread,
+                                 steepest, rounding);
+            },
+            "gram_row"_a, "rows"_a, "projection"_a, "log_prior"_a, "n"_a, "spread"_a, nb::kw_only(), "steepest"_a,
+            "rounding"_a, nb::keep_alive<1, 3>())
+        .def(
+            "place",
+            [](Flips &self, Indices active, Rows gram, Rows inner, bool by_rows, nb::handle s, nb::handle q, double rest, double c, nb::handle log_odds) {
+                self.active = std::move(active), self.by_rows = by_rows, self.rest = rest, self.c = c;
+                self.s = numbers(s), self.q = numbers(q), self.log_odds = numbers(log_odds);
+                self.gram.clear();
+                for (size_t k = 0; k < gram.shape(0); ++k)
+                    self.gram.emplace_back(gram.data() + k * gram.shape(1), gram.data() + (k + 1) * gram.shape(1));
+                self.inner.size = inner.shape(0);
+                self.inner.at.assign(inner.data(), inner.data() + inner.size());
+                std::fill(self.inside.begin(), self.inside.end(), 0);
+                for (const auto j : self.active) self.inside[j] = 1;
+                self.weigh();
+            },
+            "active"_a, "gram"_a, "inner"_a, "by_rows"_a, "s"_a, "q"_a, "rest"_a, "c"_a, "log_odds"_a)
+        .def("toggle", &Flips::toggle, "j"_a, unlocked)
+        .def("run", [](Flips &self, nb::handle choices, nb::handle picks) {
+            const Vector choose = numbers(choices), pick = numbers(picks);
+            nb::gil_scoped_release unlocked;
+            return self.run(choose, pick);
+        }, "choices"_a, "picks"_a)
+        .def_ro("active", &Flips::active)
+        .def_ro("picked", &Flips::picked)
+        .def_ro("total", &Flips::total)
+        .def_ro("rest", &Flips::rest)
+        .def_prop_ro("s", [](const Flips &self) { return array(self.s); })
+        .def_prop_ro("q", [](const Flips &self) { return array(self.q); })
+        .def_prop_ro("p", [](const Flips &self) { return array(self.p); })
+        .def_prop_ro("weight", [](const Flips &self) { return array(self.weight); })
+        .def_prop_ro("variance", [](const Flips &self) { return array(self.variance); })
+        .def_prop_ro("log_in", [](const Flips &self) { return array(self.log_in); })
+        .def_prop_ro("eagerness", [](const Flips &self) { return array(self.eagerness); })
+        .def_prop_ro("sums", [](const Flips &self) {
+            const Sums &sums = self.sums;
+            return nb::make_tuple(array(sums.included), array(sums.first), array(sums.second), array(sums.sizes),
+                                  sums.noise, sums.total);
+        });
 }

@@ -1,0 +1,73 @@
+"""The prior of a set of features whose inclusion rate and whose size of weights are both learned.
+
+A weight is zero with probability 1 - π and otherwise N(0, σ²c). The rate π is log-uniform between one feature and half of
+them. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and 1, which makes
+log c logistic around -log πD (docs/mathematics.md, section 5.5). The rate is integrated out: what is left is a table of
+log p(c, k), the prior of one set with k features at each c of a grid.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sparsebayes.core.types import FloatArray
+
+HIGHEST_RATE = 0.5
+"""Upper end of π. With a higher one every feature of a dense model would be more likely in than out beforehand."""
+RATES = 24
+"""Values of π in the sum that integrates it out: more change no log odds by more than 0.01."""
+STEP = 0.5
+"""Distance of neighbouring values of log c; the posterior of log c is √(2/k) wide for k features."""
+SMALLEST_SHARE = 0.02
+LARGEST_RATIO = 1e6
+"""Ends of the grid: 2 % of the variance explained by half of the features, and a weight whose variance is a million
+times that of the noise. Beyond the first nothing is visible; beyond the second rounding is."""
+
+
+@dataclass(frozen=True)
+class InclusionPrior:
+    """log p(c, k) of one set of k out of D features, at each c of a grid."""
+
+    slabs: FloatArray
+    """Values of c."""
+    n_features: int
+    rates: FloatArray
+    """Values of π."""
+    share: FloatArray
+    """log p(c | π), one row for each c."""
+
+    @classmethod
+    def of(cls, n_features: int, largest: float = LARGEST_RATIO) -> "InclusionPrior":
+        """For so many features; `largest` bounds c."""
+        lowest = 1 / (n_features + 1)
+        log_rates = np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES)
+        start = np.log(SMALLEST_SHARE / (HIGHEST_RATE * n_features))
+        log_slabs = np.arange(start, np.log(largest), STEP)
+        ratio = log_slabs[:, None] + log_rates + np.log(n_features)  # logit h
+        share = -np.logaddexp(0, ratio) - np.logaddexp(0, -ratio)
+        return cls(np.exp(log_slabs), n_features, np.exp(log_rates), share)
+
+    @cached_property
+    def _chosen(self) -> FloatArray:
+        """log of πᵏ(1 - π)ᴰ⁻ᵏ, a row for each rate."""
+        k = np.arange(self.n_features + 1)
+        return np.multiply.outer(np.log(self.rates), k) + np.multiply.outer(np.log1p(-self.rates), self.n_features - k)
+
+    @cached_property
+    def _known_odds(self) -> dict[int, FloatArray]:
+        """By c, as far as they were asked for."""
+        return {}
+
+    def log_size(self, k: int) -> FloatArray:
+        """log p(c, k) of one set with k features, for all c."""
+        each = self.share + self._chosen[:, k]
+        top = each.max(axis=1)
+        return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)))
+
+    def log_odds(self, slab: int) -> FloatArray:
+        """log p(c, k + 1) - log p(c, k) for k = 0 … D - 1: prior odds of one feature more, at one c."""
+        if slab not in self._known_odds:
+            self._known_odds[slab] = np.diff(logsumexp(self.share[slab][:, None] + self._chosen, axis=0))
+        return self._known_odds[slab]

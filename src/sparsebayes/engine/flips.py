@@ -1,0 +1,199 @@
+"""Weighted tempered Gibbs sampling over sets of columns: the state of one chain, and its flips.
+
+Given a set S and the ratio c of prior variance to noise, the weights are integrated out. With M = (I + c Φ_S Φ_Sᵀ)⁻¹ all
+that a flip needs is s_j = φ_jᵀ M φ_j, q_j = φ_jᵀ M t and ρ = tᵀ M t (docs/mathematics.md, section 9). They follow every
+flip by an update of rank one, for all columns at once. This is the NumPy form; `native/flips.hpp` is the compiled one.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine import compiled
+
+STEEPEST = 500.0
+"""Largest log odds, either way: beyond it the exponential overflows, and nothing depends on the difference."""
+TINY = float(np.finfo(np.float64).tiny)
+ROUNDING = 1e-12
+"""Smallest share of ρ or of a column that a difference of like numbers can be trusted to leave."""
+
+
+class Sums(NamedTuple):
+    """Weighted sums over the states of a chain, each averaged over the flip of every column."""
+
+    included: FloatArray
+    """Of the probability that each column is in."""
+    first: FloatArray
+    second: FloatArray
+    """Of the weight and of its square."""
+    sizes: FloatArray
+    """Of states with 0, 1, … columns."""
+    noise: float
+    """Of ρ."""
+    total: float
+
+
+class Flips:
+    """A set of columns, and what each column brings given the others.
+
+    With `n` finite the noise variance is integrated out, with the prior 1/σ²; with `n` infinite it is one.
+    """
+
+    def __init__(
+        self,
+        gram_row: Callable[[int], FloatArray],
+        rows: FloatArray,
+        projection: FloatArray,
+        log_prior: FloatArray,
+        n: float,
+        spread: float,
+    ) -> None:
+        self.gram_row = gram_row
+        """Φᵀφ_j."""
+        self.rows = rows
+        """Φ, needed only where M itself is updated."""
+        self.projection = projection
+        """Φᵀt."""
+        self.log_prior = log_prior
+        """Log prior odds of each column, on top of those of the set's size; infinite: always in, or never."""
+        self.n = n
+        self.spread = spread
+        """κ/D: how eagerly columns are tried that are unlikely to be in."""
+        self.movable = np.isfinite(log_prior)
+        self.inside = np.zeros(len(log_prior), dtype=bool)
+        self.active: list[int] = []
+        """The columns inside, in the order of `inner` and `gram`."""
+        zeros = np.zeros_like(log_prior)
+        self.sums = Sums(zeros, zeros.copy(), zeros.copy(), np.zeros(len(log_prior) + 1), 0.0, 0.0)
+        self.picked: list[int] = []
+        """One set of the last run, chosen with the states' weights."""
+
+    def place(
+        self,
+        active: IntArray,
+        gram: FloatArray,
+        inner: FloatArray,
+        by_rows: bool,
+        s: FloatArray,
+        q: FloatArray,
+        rest: float,
+        c: float,
+        log_odds: FloatArray,
+    ) -> None:
+        """Take up a set at a ratio c; `log_odds` are the prior odds of one column more, by the size of the set."""
+        self.active, self.gram, self.inner, self.by_rows = active.tolist(), [*gram], inner, by_rows
+        self.inside[:] = False
+        self.inside[active] = True
+        self.s, self.q, self.rest, self.c, self.log_odds = s.copy(), q.copy(), rest, c, log_odds
+        self._weigh()
+
+    def _outside(self) -> tuple[FloatArray, FloatArray]:
+        """1 + c s and q of every column as seen by the rest of the set."""
+        novelty, q = 1 + self.c * self.s, self.q.copy()
+        if self.by_rows:
+            left = np.maximum(1 - self.c * self.s[self.inside], ROUNDING)
+            novelty[self.inside], q[self.inside] = 1 / left, self.q[self.inside] / left
+        else:  # the inverse has the digits that 1 - c s has lost
+            own = np.diag(self.inner)
+            novelty[self.active], q[self.active] = self.c / own, self.inner @ self.projection[self.active] / own
+        return novelty, q
+
+    def _weigh(self) -> None:
+        """Probability of every column given the rest, and how eagerly each is flipped."""
+        novelty, q = self._outside()
+        k, size = len(self.active), len(self.log_odds)
+        explained = self.c * q**2 / novelty
+        rest_without = self.rest + np.where(self.inside, explained, 0.0)
+        explained = np.minimum(explained, (1 - ROUNDING) * rest_without)
+        learns_noise = np.isfinite(self.n)
+        worth = -0.5 * self.n * np.log1p(-explained / rest_without) if learns_noise else 0.5 * explained
+        prior = np.where(self.inside, self.log_odds[max(k - 1, 0)], self.log_odds[min(k, size - 1)])
+        self.log_in = np.clip(worth - 0.5 * np.log(novelty) + prior + self.log_prior, -STEEPEST, STEEPEST)
+        odds = np.exp(self.log_in)
+        self.p = odds / (1 + odds)
+        self.weight = self.c * q / novelty  # posterior mean if it is in
+        noise = (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else 1.0
+        self.variance = noise * self.c / novelty
+        tried = np.where(self.inside, 1 + self.spread * (1 + 1 / odds), odds + self.spread * (1 + odds))
+        self.eagerness = np.where(self.movable, tried, 0.0)
+        self.total = float(self.eagerness.sum())
+        """Z: the state's weight is 1/Z."""
+
+    def toggle(self, j: int) -> None:
+        """Take column j in or out: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
+        if self.inside[j]:
+            novelty, q = self._outside()
+            factor, own_q = -self.c * novelty[j], q[j] / novelty[j]
+            row = self._shrink(j, factor)
+        else:
+            factor, own_q = self.c / (1 + self.c * self.s[j]), self.q[j]
+            row = self._grow(j, factor)
+        self.inside[j] = not self.inside[j]
+        self.s = np.maximum(self.s - factor * row**2, 0.0)
+        self.q = self.q - factor * own_q * row
+        self.rest = max(self.rest - factor * own_q**2, TINY)
+        self._weigh()
+
+    def _grow(self, j: int, factor: float) -> FloatArray:
+        """Take a column into the small matrix; returns Φᵀ M φ_j of the set without it."""
+        self.active.append(j)
+        if self.by_rows:
+            return self._follow(j, factor)
+        row = self.gram_row(j)
+        near = self.inner @ row[self.active[:-1]]
+        reduced = row - near @ np.reshape(self.gram, (-1, len(row)))
+        self.inner = np.block(
+            [[self.inner + factor * np.outer(near, near), -factor * near[:, None]], [-factor * near, np.full((1, 1), factor)]]
+        )
+        self.gram.append(row)
+        return reduced
+
+    def _shrink(self, j: int, factor: float) -> FloatArray:
+        """Take a column out of the small matrix; returns Φᵀ M φ_j of the set with it."""
+        place = self.active.index(j)
+        self.active.pop(place)
+        if self.by_rows:
+            return self._follow(j, factor)
+        own = self.inner[place]
+        reduced = own @ np.array(self.gram) / self.c
+        others = np.delete(own, place)
+        rest = np.delete(np.delete(self.inner, place, axis=0), place, axis=1)
+        self.inner = rest - np.outer(others, others) / own[place]
+        self.gram.pop(place)
+        return reduced
+
+    def _follow(self, j: int, factor: float) -> FloatArray:
+        """Update M itself."""
+        image = self.inner @ self.rows[:, j]
+        self.inner = self.inner - factor * np.outer(image, image)
+        return image @ self.rows
+
+    def run(self, choices: FloatArray, picks: FloatArray) -> float:
+        """One flip for each random number; adds the states to the sums, and returns the sum of their weights.
+
+        Of the states one is picked with probabilities proportional to their weights.
+        """
+        included, first, second, sizes, noise, total = self.sums
+        before = total
+        for choice, pick in zip(choices, picks, strict=True):
+            found = np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right")
+            self.toggle(int(min(found, np.flatnonzero(self.movable)[-1])))
+            share = 1 / self.total
+            included += share * self.p
+            first += share * self.p * self.weight
+            second += share * self.p * (self.weight**2 + self.variance)
+            sizes[len(self.active)] += share
+            noise, total = noise + share * self.rest, total + share
+            if pick * (total - before) < share:
+                self.picked = list(self.active)
+        self.sums = Sums(included, first, second, sizes, noise, total)
+        return total - before
+
+
+def make_flips(*args: Any) -> "Flips | compiled.native.Flips":
+    """The compiled form where there is one."""
+    if compiled.COMPILED:
+        return compiled.native.Flips(*args, steepest=STEEPEST, rounding=ROUNDING)
+    return Flips(*args)
