@@ -39,10 +39,13 @@ class InclusionPrior:
     """log p(c | π), one row for each c."""
 
     @classmethod
-    def of(cls, n_features: int, largest: float = LARGEST_RATIO) -> "InclusionPrior":
-        """For so many features; `largest` bounds c."""
+    def of(cls, n_features: int, rate: float | None = None, largest: float = LARGEST_RATIO) -> "InclusionPrior":
+        """For so many features; `rate` is π where it is known, and `largest` bounds c."""
+        n_features = max(n_features, 1)
         lowest = 1 / (n_features + 1)
         log_rates = np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES)
+        if rate is not None:
+            log_rates = np.log([rate])
         start = np.log(SMALLEST_SHARE / (HIGHEST_RATE * n_features))
         log_slabs = np.arange(start, np.log(largest), STEP)
         ratio = log_slabs[:, None] + log_rates + np.log(n_features)  # logit h

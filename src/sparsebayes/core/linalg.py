@@ -28,6 +28,10 @@ class Factor(NamedTuple):
         """L⁻¹ right."""
         return np.asarray(lapack.dtrtrs(self.lower, right, lower=1)[0] if self.lower.size else right)
 
+    def colour(self, white: FloatArray) -> FloatArray:
+        """L⁻ᵀ white: draws with the inverse of the matrix as covariance, from draws with none."""
+        return np.asarray(lapack.dtrtrs(self.lower, white, lower=1, trans=1)[0] if self.lower.size else white)
+
     def solve(self, right: FloatArray) -> FloatArray:
         """(L Lᵀ)⁻¹ right."""
         return np.asarray(lapack.dpotrs(self.lower, right, lower=1)[0] if self.lower.size else right)

@@ -5,12 +5,13 @@ the posterior itself is therefore accepted with probability Z'/Z (Zanella & Robe
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from weakref import proxy
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
 
 from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.linalg import factorise
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.flips import Sums, make_flips
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
@@ -32,17 +33,17 @@ class Averaging:
     prior: InclusionPrior
     learns_noise: bool = True
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Degrees of freedom of the noise; infinite where it is known."""
         return self.problem.n + 2 * self.problem.c if self.learns_noise else np.inf
 
-    @property
+    @cached_property
     def floor(self) -> float:
         """What the prior of the noise adds to ρ: it cannot vanish."""
         return NOISE_FLOOR * self.problem.n + 2 * self.problem.d if self.learns_noise else 0.0
 
-    @property
+    @cached_property
     def forced(self) -> IntArray:
         """Columns that are always in."""
         return np.flatnonzero(self.log_prior == np.inf)
@@ -98,6 +99,7 @@ class Chain:
             target.n,
             TRIED / max(target.prior.n_features, 1),
         )
+        self.movable = np.isfinite(target.log_prior)
         self.settle(place.active, draw=place.slab < 0)
         self.stretch = Stretch(Sums(*self.flips.sums))
 
@@ -124,7 +126,8 @@ class Chain:
         c = float(self.target.prior.slabs[self.slab])
         s, q = spectrum.factors(c)
         odds = self.target.prior.log_odds(self.slab)
-        odds = np.concatenate([np.repeat(odds[0], len(self.target.forced)), odds])
+        if len(self.target.forced):
+            odds = np.concatenate([np.repeat(odds[0], len(self.target.forced)), odds])
         rest = float(spectrum.rest(np.array(c)))
         self.flips.place(self.active, self.gram, spectrum.inner(c), self.by_rows, s, q, rest, c, odds)
 
@@ -141,8 +144,12 @@ class Chain:
         rest = spectrum.rest(slabs)
         fit = -0.5 * target.n * np.log(np.maximum(rest, target.floor)) if target.learns_noise else -0.5 * rest
         log_p = target.prior.log_size(len(self.active) - len(target.forced)) + fit - 0.5 * spectrum.log_volume(slabs)
-        p = np.exp(log_p - log_p.max())
-        return int(np.searchsorted(np.cumsum(p), self.rng.random() * p.sum(), side="right"))
+        return self._draw_one(log_p)
+
+    def _draw_one(self, log_p: FloatArray) -> int:
+        """An index, with probabilities known up to a factor."""
+        cumulative = np.cumsum(np.exp(log_p - log_p.max()))
+        return int(np.searchsorted(cumulative, self.rng.random() * cumulative[-1], side="right"))
 
     def change_slab(self) -> None:
         """Draw c, accept it with Z'/Z."""
@@ -161,15 +168,14 @@ class Chain:
 
         Columns that stand in for each other change places so, where two flips would pass through an unlikely set.
         """
-        inside = np.setdiff1d(self.flips.active, self.target.forced)
-        if not len(inside):
+        inside = [j for j in self.flips.active if self.movable[j]]
+        if not inside:
             return
-        before, out = self.flips.total, int(self.rng.choice(inside))
+        before, out = self.flips.total, inside[int(self.rng.random() * len(inside))]
         self.flips.toggle(out)
-        log_in = np.where(np.isfinite(self.target.log_prior), self.flips.log_in, -np.inf)
+        log_in = np.where(self.movable, self.flips.log_in, -np.inf)
         log_in[self.flips.active] = -np.inf
-        p = np.exp(log_in - log_in.max())
-        into = int(min(np.searchsorted(np.cumsum(p), self.rng.random() * p.sum(), side="right"), len(p) - 1))
+        into = self._draw_one(log_in)
         self.flips.toggle(into)
         if self.rng.random() * before > self.flips.total:
             self.flips.toggle(into)
@@ -194,13 +200,12 @@ class Chain:
         if len(self.rows) and k > len(self.rows):
             weights, noise = self._draw_by_rows(active, c)
         else:
-            gram = self._gram(active)[:, active] if k else np.empty((0, 0))
-            lower = cholesky(gram + np.eye(k) / c, lower=True) if k else gram
-            projection = problem.projection[active]
-            mean = cho_solve((lower, True), projection) if k else projection
+            matrix = self._gram(active)[:, active]
+            matrix.flat[:: k + 1] += 1 / c
+            factor, projection = factorise(matrix), problem.projection[active]
+            mean = factor.solve(projection)
             noise = self._draw_noise(problem.energy + self.target.floor - float(projection @ mean))
-            z = rng.standard_normal(k)
-            weights = mean + np.sqrt(noise) * (solve_triangular(lower.T, z) if k else z)
+            weights = mean + np.sqrt(noise) * factor.colour(rng.standard_normal(k))
         spread = np.sqrt(noise / problem.n_weighted) if problem.flat_intercept else 0.0
         return Draw(active, weights, noise, spread * rng.standard_normal(), share)
 
@@ -212,12 +217,12 @@ class Chain:
     def _draw_by_rows(self, active: IntArray, c: float) -> tuple[FloatArray, float]:
         """A draw from the prior, corrected by what the rows say of it (Bhattacharya and others 2016)."""
         Phi, t = self.rows[:, active], self.target.problem.t
-        lower = cholesky(np.eye(len(Phi)) + c * (Phi @ Phi.T), lower=True)
-        rest = float(t @ cho_solve((lower, True), t)) + self.target.problem.rest + self.target.floor
+        factor = factorise(np.eye(len(Phi)) + c * (Phi @ Phi.T))
+        rest = float(t @ factor.solve(t)) + self.target.problem.rest + self.target.floor
         noise = self._draw_noise(rest)
         prior = np.sqrt(noise * c) * self.rng.standard_normal(len(active))
         data = Phi @ prior + np.sqrt(noise) * self.rng.standard_normal(len(t))
-        return prior + c * (Phi.T @ cho_solve((lower, True), t - data)), noise
+        return prior + c * (Phi.T @ factor.solve(t - data)), noise
 
 
 def nothing() -> IntArray:

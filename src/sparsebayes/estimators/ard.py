@@ -14,7 +14,10 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.regression import SOLVERS, solve
+from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
+from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
@@ -27,7 +30,7 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(LinearRegressor, GaussianRegressor):
+class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -68,6 +71,20 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         The fit has converged when no single change of a precision or of the noise gains more than this many nats.
     warm_start : bool, default=False
         Start from the features, precisions and noise of the previous fit.
+    average : bool or "auto", default="auto"
+        Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
+        features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
+        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000 features,
+        unless `min_gain` is a number, which sets the price of a single model.
+    n_chains : int, default=4
+        Number of Markov chains that explore the models.
+    max_flips : int, default=10000
+        Largest number of steps of each chain. They stop earlier if they agree: a standard error of 0.05 for the least
+        certain inclusion probability.
+    n_jobs : int or None, default=None
+        Number of chains that run at the same time (joblib). The answer does not depend on it.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the chains. With the same seed a fit gives the same answer, bit by bit.
     verbose : int, default=0
         1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
@@ -130,7 +147,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "noise": [StrOptions(set(REMEDIES))],
         "noise_freedom": [StrOptions({"learn"}), Interval(Real, 1, 1e6, closed="both")],
-        "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
         "c": [Interval(Real, 0, None, closed="left")],
@@ -141,6 +158,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         "tol": [Interval(Real, 0, None, closed="neither")],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
+        **PARAMETERS,
     }
 
     def __init__(
@@ -149,7 +167,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         solver: str = "auto",
         noise: str = "gaussian",
         noise_freedom: str | float = "learn",
-        min_gain: str | float = "auto",
+        min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
         c: float = 0.0,
@@ -159,6 +177,11 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         max_iter: int = 10_000,
         tol: float = 1e-6,
         warm_start: bool = False,
+        average: bool | str = "auto",
+        n_chains: int = 4,
+        max_flips: int = 10_000,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
         verbose: int = 0,
     ) -> None:
         self.solver = solver
@@ -174,6 +197,11 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
+        self.average = average
+        self.n_chains = n_chains
+        self.max_flips = max_flips
+        self.n_jobs = n_jobs
+        self.random_state = random_state
         self.verbose = verbose
 
     @whole_fit
@@ -192,6 +220,7 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         """
         self._check_noise()
         X, y, weight, counts = self._validated(X, y, sample_weight)
+        averages = self._averages(X.shape[1])
         previous = getattr(self, "_fits", []) if self.warm_start else []
         flat = self.fit_intercept and self.intercept_prior == "flat"
         design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
@@ -200,8 +229,12 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         starts = [*previous, *[None] * len(outputs)]
         with threads_for(design.size):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            fits = [self._fit_output(rows, output, weight, flat, start) for output, start in parts]
-        self._store(fits, single=y.ndim == 1)
+            found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
+        self._store([fit for fit, _ in found], single=y.ndim == 1)
+        if averages:
+            averaged = [fit for _, fit in found if fit is not None]
+            self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
+            self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
         self._warn(REMEDIES[self.noise])
@@ -227,20 +260,26 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
         weight: FloatArray,
         flat: bool,
         previous: LinearFit | None,
-    ) -> LinearFit:
-        """Fit one output. The solver works in standard units: target of variance one, columns of mean square one."""
+        averages: bool,
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The best single model of one output and, if so wished, the average over models.
+
+        The solver works in standard units: target of variance one, columns of mean square one.
+        """
         n_features = self.n_features_in_
-        price = float(np.log(n_features)) if self.min_gain == "auto" else float(self.min_gain)
+        price = feature_prices(self, float(np.log(n_features)))
         total = float(weight.sum())
         centre = float(weight @ y) / total if self.fit_intercept else 0.0
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
         if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
-            return constant_fit(centre, self.fit_intercept, n_features, price)
+            single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
+            return single, constant_average(single, n_features) if averages else None
         if self.noise == "student":
             units = robust_units(rows, y, weight, self.fit_intercept)
             settings = Settings(self.tol, self.max_iter, progress(self.verbose))
             prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
-            return fit_student(rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, n_features)
+            single = fit_student(rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, n_features)
+            return single, None
         units = Units(centre, unit, rows.unit / unit)
         problem = LeastSquares(
             design=rows,
@@ -259,7 +298,28 @@ class ARDRegressor(LinearRegressor, GaussianRegressor):
             lasso=weighted_lasso,
             start=None if previous is None else units.start(previous),
         )
-        return units.fit(problem, result, n_features)
+        single = units.fit(problem, result, n_features)
+        if not averages:
+            return single, None
+        found = self._sampled(problem, None if self.min_gain == "auto" else price, result.active)
+        return single, averaged_fit(
+            single,
+            found,
+            units.scale,
+            rows.origin,
+            level=centre if flat else None,
+            unit=unit,
+            freedom=problem.n,
+        )
+
+    def _averages(self, n_features: int) -> bool:
+        """Whether to average over models."""
+        why = {
+            "noise='gaussian'": self.noise == "gaussian",
+            "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
+            "a=b=0": not (self.a or self.b),
+        }
+        return self._chooses_average(n_features, [need for need, holds in why.items() if not holds])
 
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":

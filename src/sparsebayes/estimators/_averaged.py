@@ -1,0 +1,126 @@
+"""A fit that is averaged over models: the weights of many sets of features, each with its probability."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsebayes.core.basis import LinearBasis
+from sparsebayes.core.types import FloatArray
+from sparsebayes.engine.averaging import Averaged
+from sparsebayes.engine.chain import Draw
+from sparsebayes.estimators._linear import LinearFit
+
+VISIBLE = 0.01
+"""A feature that is in no draw and less probable than this is left out of the averaged weights."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragedFit(LinearFit):
+    """Mean and covariance over all models; evidence, certificate and relevance are those of the best single model."""
+
+    probability: FloatArray
+    """That each feature is in the model."""
+    std: FloatArray
+    """Posterior standard deviation of each weight."""
+    sizes: FloatArray
+    """Probability of 0, 1, … features."""
+    draws: FloatArray
+    """Weights of `columns` (and the intercept at the reference, last), one row per draw."""
+    draw_noise: FloatArray
+    share: FloatArray
+    """Probability of each draw."""
+    error: float
+    effective_size: float
+    n_flips: int
+
+    @property
+    def n_features(self) -> int:
+        """D."""
+        return len(self.probability)
+
+    def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
+        """Draws of the weights (and of the intercept at the reference), out of those that were kept."""
+        return self.draws[rng.choice(len(self.draws), size=n_samples, p=self.share)]
+
+    def weight_interval(self, coverage: float) -> FloatArray:
+        """Central posterior intervals of all weights, lower and upper end on the last axis; most hold zero."""
+        ends = np.zeros((self.n_features, 2))
+        ends[self.active] = weighted_quantiles(self.draws[:, : len(self.active)], self.share, coverage)
+        return ends
+
+
+def weighted_quantiles(values: FloatArray, share: FloatArray, coverage: float) -> FloatArray:
+    """Ends of the central interval of each column, whose rows have these probabilities."""
+    order = np.argsort(values, axis=0, kind="stable")
+    cumulative = np.cumsum(share[order], axis=0)
+    places = [(cumulative < level).sum(axis=0) for level in ((1 - coverage) / 2, (1 + coverage) / 2)]
+    rows = np.minimum(np.stack(places, axis=-1), len(values) - 1)
+    return np.take_along_axis(values, np.take_along_axis(order, rows.T, axis=0), axis=0).T
+
+
+def averaged_fit(
+    single: LinearFit,
+    found: Averaged,
+    scale: FloatArray,
+    reference: FloatArray,
+    *,
+    level: float | None,
+    unit: float = 1.0,
+    freedom: float = np.inf,
+) -> AveragedFit:
+    """Averages in the data's units: w = w_standard / scale, and y = level + unit t (level None: no intercept)."""
+    drawn = np.zeros((len(found.draws), len(found.probability)))
+    for row, draw in zip(drawn, found.draws, strict=True):
+        row[draw.active] = draw.weights
+    columns = np.flatnonzero(drawn.any(axis=0) | (found.probability > VISIBLE))
+    drawn = drawn[:, columns] / scale[columns]
+    mean = found.mean[columns] / scale[columns]
+    if level is not None:
+        levels = level + unit * np.array([draw.level for draw in found.draws])
+        drawn, mean = np.column_stack([drawn, levels]), np.append(mean, level)
+    share = np.array([draw.share for draw in found.draws])
+    share = share / share.sum()
+    root = np.sqrt(share)[:, None] * (drawn - share @ drawn)
+    if len(root) > root.shape[1]:
+        root = np.linalg.qr(root, mode="r")
+    finite = np.where(np.isfinite(scale), scale, 1.0)
+    return AveragedFit(
+        basis=LinearBasis(columns, reference[columns], ones=level is not None),
+        mean=mean,
+        root=root,
+        diagonal=np.zeros(len(mean)),
+        sign=1,
+        columns=columns,
+        precision=single.precision,
+        gamma=single.gamma,
+        log_evidence=single.log_evidence,
+        path=single.path,
+        worth=single.worth,
+        min_gain=single.min_gain,
+        gap=single.gap,
+        converged=single.converged and found.converged,
+        n_jittered=single.n_jittered,
+        noise_variance=unit**2 * found.noise,
+        freedom=freedom,
+        noise_at_floor=single.noise_at_floor,
+        probability=found.probability,
+        std=found.std / finite,
+        sizes=found.sizes,
+        draws=drawn,
+        draw_noise=unit**2 * np.array([draw.noise for draw in found.draws]),
+        share=share,
+        error=found.error,
+        effective_size=found.effective_size,
+        n_flips=found.n_flips,
+    )
+
+
+def constant_average(single: LinearFit, n_features: int) -> AveragedFit:
+    """The average over models of a target without any spread: no feature is in any of them."""
+    nothing = np.zeros(n_features)
+    sizes = np.zeros(n_features + 1)
+    sizes[0] = 1.0
+    draw = Draw(np.empty(0, dtype=np.intp), np.empty(0), 0.0, 0.0, 1.0)
+    found = Averaged(nothing, nothing, nothing, sizes, 0.0, [draw], 0.0, 1.0, 0, True)
+    level = single.mean[-1] if single.basis.ones else None
+    return averaged_fit(single, found, np.ones(n_features), nothing, level=level, freedom=1.0)

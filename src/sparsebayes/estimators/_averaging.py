@@ -1,0 +1,157 @@
+"""What the linear estimators that average over models share: parameters, fitted attributes, claims."""
+
+import warnings
+from collections.abc import Sequence
+from copy import copy
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
+from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.types import AnyArray, FloatArray, IntArray
+from sparsebayes.data.design import Design
+from sparsebayes.engine.averaging import AGREEMENT, Averaged, average
+from sparsebayes.engine.chain import Averaging
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.estimators._averaged import AveragedFit
+from sparsebayes.estimators._base import progress
+from sparsebayes.estimators._linear import LinearFit
+
+WIDEST = 20_000
+"""Features up to which average="auto" averages: about ten seconds' work."""
+CANDIDATES = 500
+"""Most probable features among which credible sets are looked for."""
+
+PARAMETERS: dict[str, list[Any]] = {
+    "average": ["boolean", StrOptions({"auto"})],
+    "n_chains": [Interval(Integral, 1, None, closed="left")],
+    "max_flips": [Interval(Integral, 1, None, closed="left")],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+}
+
+
+class AveragingMixin:
+    """Parameters `average`, `n_chains`, `max_flips`, `n_jobs` and `random_state`, and what a fit makes of them."""
+
+    average: bool | str
+    n_chains: int
+    max_flips: int
+    n_jobs: int | None
+    random_state: Any
+    verbose: int
+    min_gain: Any
+    n_features_in_: int
+    inclusion_probability_: FloatArray
+    credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
+
+    def _chooses_average(self, n_features: int, missing: list[str]) -> bool:
+        """Whether to average: "auto" does where that takes seconds and no price for a single model was set.
+
+        `missing` names the settings without which there is no averaged form.
+        """
+        if self.average is True and missing:
+            raise ValueError(f"average=True needs {' and '.join(missing)}; set them, or average=False")
+        if self.average != "auto":
+            return bool(self.average)
+        return not missing and n_features <= WIDEST and not isinstance(self.min_gain, Real)
+
+    def _sampled(
+        self, problem: LeastSquares, nats: FloatArray | float | None, start: IntArray, known_noise: bool = False
+    ) -> Averaged:
+        """Averages over the models of a least-squares problem; `nats` are the prices that were set, if any were."""
+        usable = problem.column_energy > 0
+        log_prior, rate = prior_odds(nats, usable)
+        target = Averaging(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate), not known_noise)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return average(
+            target,
+            start,
+            n_chains=self.n_chains,
+            max_flips=self.max_flips,
+            seed=seed,
+            n_jobs=self.n_jobs,
+            callback=progress(self.verbose),
+        )
+
+    def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
+        """Fitted attributes of the averaged model; those of the best single model have been stored before."""
+        self.model_ = copy(self)
+        self.model_.average = False
+        self._fits = fits  # type: ignore[assignment]
+        self.inclusion_probability_ = _stacked([fit.probability for fit in fits], single)
+        coef = np.zeros((len(fits), self.n_features_in_))
+        for row, fit in zip(coef, fits, strict=True):
+            row[fit.active] = fit.coef
+        self.coef_ = _stacked(list(coef), single)
+        self.coef_std_ = _stacked([fit.std for fit in fits], single)
+        self.n_features_posterior_ = _several([np.trim_zeros(fit.sizes, "b") for fit in fits], single)
+        self.active_ = _several([np.flatnonzero(fit.probability >= CLAIMED) for fit in fits], single)
+        sets = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
+        self.credible_sets_ = sets[0] if single else sets
+        self.chain_error_ = max(fit.error for fit in fits)
+        self.effective_sample_size_ = min(fit.effective_size for fit in fits)
+        self.n_flips_ = max(fit.n_flips for fit in fits)
+        if self.chain_error_ > AGREEMENT:
+            warnings.warn(
+                f"the chains do not agree: the standard error of an inclusion probability is {self.chain_error_:.2f} "
+                f"after {self.n_flips_} flips of each. Raise max_flips (now {self.max_flips}) or n_chains.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def get_support(self, indices: bool = False, *, probability: float = CLAIMED) -> AnyArray:
+        """Features that are claimed (for several outputs: by any of them), as a mask or as indices.
+
+        With averaging these are the features whose inclusion probability is at least `probability`; otherwise those
+        that the single model keeps.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "inclusion_probability_"):
+            mask = (np.atleast_2d(self.relevance_) > 0).any(axis=0)  # type: ignore[attr-defined]
+        else:
+            mask = (np.atleast_2d(self.inclusion_probability_) >= probability).any(axis=0)
+        return np.flatnonzero(mask) if indices else mask
+
+
+def prior_odds(nats: FloatArray | float | None, usable: AnyArray) -> tuple[FloatArray, float | None]:
+    """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.
+
+    One price for all features is a rate of its own. Prices feature by feature are odds relative to the usual price
+    log D; a feature that costs nothing is in every model.
+    """
+    n_features = int(usable.sum())
+    log_prior = np.where(usable, 0.0, -np.inf)
+    if nats is None:
+        return log_prior, None
+    if np.ndim(nats) == 0:
+        return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, 500.0))))
+    relative = np.where(np.asarray(nats) > 0, np.log(max(n_features, 1)) - np.asarray(nats), np.inf)
+    return np.where(usable, np.resize(relative, len(usable)), -np.inf), None
+
+
+def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
+    """The credible sets of one fit."""
+    places = np.argsort(-fit.probability[fit.active], kind="stable")[:CANDIDATES]
+    features = fit.active[places]
+    columns = design.columns(features)
+    columns = columns - columns.mean(axis=0)
+    length = np.sqrt((columns**2).sum(axis=0))
+    columns = columns / np.where(length > 0, length, 1.0)
+    correlation = columns.T @ columns
+    np.fill_diagonal(correlation, 1.0)
+    return credible_sets(features, fit.draws[:, places] != 0, fit.share, fit.probability[features], correlation)
+
+
+def _stacked(rows: list[FloatArray], single: bool) -> FloatArray:
+    return rows[0] if single else np.array(rows)
+
+
+def _several(parts: list[AnyArray], single: bool) -> Any:
+    return parts[0] if single else parts
