@@ -16,7 +16,7 @@ SETTLING = 500
 """Flips of each chain that are not counted."""
 ROUND = 1500
 """Flips of each chain between two looks at how well the chains agree."""
-AGREEMENT = 0.05
+AGREEMENT = 0.1
 """Standard error of an inclusion probability, between chains, at which they are said to agree."""
 GRAM_AHEAD = 256
 """Columns of the Gram matrix that are computed in one pass beforehand, where it is too large as a whole."""

@@ -10,6 +10,7 @@ from weakref import proxy
 
 import numpy as np
 
+from scipy.special import gammaln, logsumexp
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.types import FloatArray, IntArray
@@ -19,6 +20,9 @@ from sparsebayes.engine.spectrum import OfColumns, OfRows, Spectrum
 
 TRIED = 5.0
 """κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2022)."""
+LEAP = True
+def log_binomial(n: int, m: int) -> float:
+    return float(gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1))
 BLOCK = 20
 """Least number of flips between two draws of c."""
 
@@ -138,13 +142,16 @@ class Chain:
         columns = [self.design.gram_column(int(j), nothing) for j in active]
         return np.array(columns).reshape(len(active), self.design.n_columns)
 
-    def _draw_slab(self, spectrum: Spectrum) -> int:
-        """A draw of c given the set, with weights, noise and inclusion rate integrated out."""
+    def _log_slabs(self, spectrum: Spectrum, k: int) -> FloatArray:
+        """log p(set, c, t) for all c, with weights, noise and inclusion rate integrated out."""
         slabs, target = self.target.prior.slabs, self.target
         rest = spectrum.rest(slabs)
         fit = -0.5 * target.n * np.log(np.maximum(rest, target.floor)) if target.learns_noise else -0.5 * rest
-        log_p = target.prior.log_size(len(self.active) - len(target.forced)) + fit - 0.5 * spectrum.log_volume(slabs)
-        return self._draw_one(log_p)
+        return target.prior.log_size(k - len(target.forced)) + fit - 0.5 * spectrum.log_volume(slabs)
+
+    def _draw_slab(self, spectrum: Spectrum) -> int:
+        """A draw of c given the set."""
+        return self._draw_one(self._log_slabs(spectrum, len(self.active)))
 
     def _draw_one(self, log_p: FloatArray) -> int:
         """An index, with probabilities known up to a factor."""
@@ -181,10 +188,64 @@ class Chain:
             self.flips.toggle(into)
             self.flips.toggle(out)
 
+    def leap(self) -> None:
+        """Add or take out many columns at once, and draw c anew: between sparse and dense models single flips are slow.
+
+        The columns are any; their number is log-uniform. The first test needs the evidence of the new set alone; only
+        a set that passes it is computed for all columns, for the second test, Z'/Z.
+        """
+        before, k = self.flips.total, len(self.flips.active)
+        inside = self.target_mask(self.flips.active)
+        grows = self.rng.random() < 0.5
+        pool = np.flatnonzero(self.movable & (~inside if grows else inside))
+        most = max(1, int(self.movable.sum()) // 8)
+        m = int(most ** self.rng.random())
+        if m > len(pool):
+            return
+        chosen = self.rng.choice(pool, m, replace=False)
+        old = np.array(self.flips.active, dtype=np.intp)
+        new = np.union1d(old, chosen) if grows else np.setdiff1d(old, chosen)
+        n_out = int(self.movable.sum()) - (k - len(self.target.forced))
+        n_in = k - len(self.target.forced)
+        ways = log_binomial(n_out, m) - log_binomial(n_in + m, m) if grows else log_binomial(n_in, m) - log_binomial(n_out + m, m)
+        here, there = (logsumexp(self._log_slabs(self._bare(each), len(each))) for each in (old, new))
+        if np.log(self.rng.random()) > there - here + ways:
+            return
+        self.tries = getattr(self,'tries',0)+1
+        slab = self.slab
+        self.settle(new, draw=True)
+        if self.rng.random() * before > self.flips.total:
+            self.slab = slab
+            self.settle(old)
+        else: self.leaps=getattr(self,'leaps',0)+1
+
+    def target_mask(self, active):
+        mask = np.zeros(self.design.n_columns, dtype=bool)
+        mask[active] = True
+        return mask
+
+    def _bare(self, active: IntArray) -> Spectrum:
+        """The spectrum of a set without what it says of other columns."""
+        problem = self.target.problem
+        nobody = np.empty(0)
+        if len(self.rows) and 2*len(active) > len(self.rows):
+            chosen = self.rows[:, active]
+            e, U = np.linalg.eigh(chosen @ chosen.T)
+            return OfRows(np.maximum(e, 0), U, U, U.T @ problem.t, problem.rest + self.target.floor)
+        if len(self.rows):
+            chosen = self.rows[:, active]
+            gram = chosen.T @ chosen
+        else:
+            gram = self._gram(active)[:, active]
+        if not len(active): return OfColumns(nobody,nobody,nobody,nobody,nobody,nobody,problem.energy+self.target.floor)
+        e, U = np.linalg.eigh(gram)
+        return OfColumns(np.maximum(e, 0), U, U, U.T @ problem.projection[active], nobody, nobody, problem.energy + self.target.floor)
+
     def block(self, collect: bool) -> int:
         """A draw of c, an exchange, and as many flips as cost about the same. Returns the number of flips."""
         self.change_slab()
         self.exchange()
+        if LEAP and self.rng.random() < 0.25: self.leap()
         n = max(BLOCK, len(self.flips.active) // 2)
         share = self.flips.run(self.rng.random(n), self.rng.random(n))
         if collect:
