@@ -390,7 +390,10 @@ CLASS_DESIGNS = [
     ClassDesign("AR(1) 0.8", autoregressive(0.8)),
     ClassDesign("blocks 0.9", blocks(0.9)),
     ClassDesign("100 of 200 weak", n_true=100, effects=weak),
-    ClassDesign("gene modules, 60×2,000", blocks(0.7, size=20), n_samples=60, n_features=2_000, strength=5.0),
+    # Two whole modules of 20 genes differ between the classes.
+    ClassDesign(
+        "gene modules, 60×2,000", blocks(0.7, size=20), n_samples=60, n_features=2_000, n_true=40, effects=neighbours
+    ),
     ClassDesign("rare class", n_samples=400, rate=0.08),
     ClassDesign("heavy-tailed", heavy_tailed),
 ]
