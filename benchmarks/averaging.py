@@ -67,13 +67,19 @@ def about_weights(answer, data):
 
 
 def about_sets(answer, data):
-    """Number and sizes of the credible sets, and how many hold a true feature."""
+    """For each credible set: size, stated probability, purity, and whether it holds a true feature."""
     if answer.sets is None or data.true is None:
         return {}
-    return {
-        "set_sizes": [len(found) for found in answer.sets],
-        "set_hits": [int(np.isin(found, data.true).any()) for found in answer.sets],
-    }
+    sets = [
+        (
+            len(found.features),
+            float(found.probability),
+            float(found.purity),
+            bool(np.isin(found.features, data.true).any()),
+        )
+        for found in answer.sets
+    ]
+    return {"sets": sets}
 
 
 def judged(fit, data):

@@ -123,11 +123,24 @@ def claims(records, method):
 
 def sets(fits):
     """Mean number of credible sets, and of those that hold a true feature."""
-    fits = [record for record in fits if "set_hits" in record]
-    if not fits:
+    found = [record["sets"] for record in fits if "sets" in record]
+    if not found:
         return ""
-    count, hits = (np.mean([take(record["set_hits"]) for record in fits]) for take in (len, sum))
-    return f"{count:.1f} / {hits:.1f}"
+    hits = sum(holds for sets in found for *_, holds in sets)
+    return f"{sum(map(len, found)) / len(found):.1f} / {hits / len(found):.1f}"
+
+
+def credible_sets(records):
+    """All credible sets of the averaged model, by size: stated probability against the share with a true feature."""
+    found = [row for record in records if record["method"] == AVERAGED for row in record.get("sets", [])]
+    rows = []
+    for title, low, high in (("1", 1, 1), ("2 to 5", 2, 5), ("6 to 20", 6, 20), ("more", 21, np.inf)):
+        part = [row for row in found if low <= row[0] <= high]
+        if part:
+            _, probability, purity, holds = np.mean(part, axis=0)
+            rows.append([title, len(part), f"{probability:.3f}", f"{holds:.3f}", f"{purity:.2f}"])
+    header = ["features in the set", "sets", "mean probability", "share with a true one", "mean purity"]
+    return table(header, rows) if rows else ""
 
 
 def calibration(records):
@@ -163,10 +176,10 @@ def trios(records):
             continue
         wrong = sum(record["kept"] > record["hits"] for record in claimed)
         right = sum(record["hits"] for record in claimed)
-        listed = [record for record in claimed if "set_hits" in record]
-        found = sum(any(record["set_hits"]) for record in listed)
-        false = sum(len(record["set_hits"]) - sum(record["set_hits"]) for record in listed)
-        sizes = [size for record in listed for size in record["set_sizes"]]
+        listed = [record["sets"] for record in claimed if "sets" in record]
+        found = sum(any(holds for *_, holds in sets) for sets in listed)
+        false = sum(not holds for sets in listed for *_, holds in sets)
+        sizes = [size for sets in listed for size, *_ in sets]
         cells = (
             [f"{found} of {len(listed)}", false, f"{np.mean(sizes):.1f}" if sizes else ""] if listed else ["", "", ""]
         )
@@ -191,6 +204,7 @@ def report(records):
         for method in OURS:
             add(f"{title}: {method}", claims(fits, method))
     add("Calibration of inclusion probabilities (designs)", calibration(groups.get("designs", [])))
+    add("Credible sets (designs)", credible_sets(groups.get("designs", [])))
     add("Pure noise", false_alarms(groups.get("noise", [])))
     add("One of three correlated features is true", trios(groups.get("trio", [])))
     return "\n".join(parts)

@@ -38,7 +38,7 @@ class Answer:
     probability: np.ndarray | None = None
     """That each feature is in the model."""
     sets: list | None = None
-    """Credible sets, as arrays of features."""
+    """Credible sets, each with `features`, `probability` and `purity`."""
 
 
 # --- Ours ---
@@ -54,7 +54,7 @@ def _ours(model, predict, interval=None):
     answer = Answer(predict, model.get_support(indices=True), interval, weight_interval)
     if model.average:
         answer.probability = np.ravel(model.inclusion_probability_)
-        answer.sets = [np.asarray(found.features) for found in model.credible_sets_]
+        answer.sets = model.credible_sets_
     return answer
 
 
@@ -150,19 +150,25 @@ def concave_cv(penalty):
     return GridSearchCV(Concave(penalty), {"ratio": np.geomspace(1, 1e-2, 30)}, cv=5)
 
 
-def best_subset(kind, **parameters):
-    """abess, with at most as many features as there are rows for each of three (its default may take one a row)."""
+def best_subset(**parameters):
+    """Linear regression of abess; a third as many features as rows at most, because its default misses dense truths."""
 
-    def fit(X, y):
-        import abess
+    def make(X, y):
+        from abess import LinearRegression
 
-        scaler = StandardScaler().fit(X)
         sizes = range(min(X.shape[1], len(y) // 3) + 1)
-        model = getattr(abess, kind)(support_size=sizes, thread=1, **parameters).fit(scaler.transform(X), y)
-        answer = model.predict if kind == "LinearRegression" else lambda Z: model.predict_proba(Z)[:, 1]
-        return Answer(lambda Z: answer(scaler.transform(Z)), np.flatnonzero(model.coef_))
+        return LinearRegression(support_size=sizes, **parameters)
 
-    return fit
+    return lambda X, y: selector(lambda: make(X, y))(X, y)
+
+
+def best_subset_logistic(X, y):
+    """Logistic regression of abess with its default sizes: GIC prefers larger models that separate the classes."""
+    from abess import LogisticRegression
+
+    scaler = StandardScaler().fit(X)
+    model = LogisticRegression(ic_type="gic").fit(scaler.transform(X), y)
+    return Answer(lambda Z: model.predict_proba(scaler.transform(Z))[:, 1], np.flatnonzero(model.coef_))
 
 
 def logistic_cv(l1_ratio, solver):
@@ -193,8 +199,8 @@ REGRESSORS = {
     "RidgeCV": ridge,
     "MCP, CV": selector(lambda: concave_cv("MCP")),
     "SCAD, CV": selector(lambda: concave_cv("SCAD")),
-    "abess, GIC": best_subset("LinearRegression", ic_type="gic"),
-    "abess, CV": best_subset("LinearRegression", cv=5),
+    "abess, GIC": best_subset(ic_type="gic"),
+    "abess, CV": best_subset(cv=5),
     "scikit-learn ARD": bayesian(ARDRegression, selects=True),
     "BayesianRidge": bayesian(BayesianRidge, selects=False),
 }
@@ -203,24 +209,22 @@ CLASSIFIERS = {
     SINGLE: our_classifier(average=False),
     "L1, CV": logistic_cv(1, "liblinear"),
     "L2, CV": logistic_cv(0, "lbfgs"),
-    "abess, GIC": best_subset("LogisticRegression", ic_type="gic"),
+    "abess, GIC": best_subset_logistic,
 }
-PACKAGES = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess"}
-"""The package that methods need, by the first word of their name."""
+PACKAGES = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "millipede": "millipede", "pysusie": "pysusie"}
+"""The package that a method needs, by the part of its name before the comma."""
 
 
 def available(methods, wanted=None):
     """The methods asked for whose package is installed; a note on each that is left out."""
-    chosen = {}
-    for name, fit in methods.items():
-        package = PACKAGES.get(name.split(",")[0])
-        if wanted and name not in wanted:
-            continue
-        if package and find_spec(package) is None:
-            print(f"{package} is not installed: {name} is left out")
-            continue
-        chosen[name] = fit
     unknown = set(wanted or ()) - set(methods)
     if unknown:
         raise SystemExit(f"unknown methods: {', '.join(sorted(unknown))}. Known: {', '.join(methods)}")
+    chosen = {}
+    for name in wanted or methods:
+        package = PACKAGES.get(name.split(",")[0])
+        if package and find_spec(package) is None:
+            print(f"{package} is not installed: {name} is left out")
+        else:
+            chosen[name] = methods[name]
     return chosen
