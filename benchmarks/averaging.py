@@ -8,7 +8,6 @@ more seeds or methods extend it. At the end, or with --table at once, the file i
 """
 
 import argparse
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from contenders import REGRESSORS, available
 from designs import DESIGNS, NOISE, TRIOS, Draw
 from peers import oracle
 from problems import Linear, rmse
-from records import add_options, claims, extend, read, seeds, timed, warm_up
+from records import add_options, chosen, claims, extend, jobs, read, seeds, timed, warm_up
 
 
 class Readme:
@@ -92,21 +91,15 @@ def judged(fit, data):
         record["cover"] = covered(data.y_test, answer.interval(data.X_test)).mean()
     if answer.probability is not None and data.true is not None:
         record["bins"] = bins(answer.probability, data.true)
-        record["least_true"] = min(answer.probability[data.true], default=None)
     return record
 
 
-def jobs(groups, seeds, methods, wanted):
+def all_jobs(groups, numbers, methods, wanted):
     """Every fit that is asked for, data set by data set."""
     for group in groups:
-        for design in GROUPS[group]:
-            if wanted and design.name not in wanted:
-                continue
+        for design in chosen(GROUPS[group], wanted):
             fits = {name: fit for name, fit in methods.items() if design.n_features <= LARGEST.get(name, np.inf)}
-            for seed in seeds:
-                draw = cache(lambda design=design, seed=seed: design.draw(seed))
-                for name, fit in fits.items():
-                    yield (group, design.name, name, seed), lambda fit=fit, draw=draw: judged(fit, draw())
+            yield from jobs(group, [design], numbers, fits, judged)
 
 
 def main():
@@ -119,7 +112,7 @@ def main():
     if not given.table:
         methods = available(REGRESSORS, given.methods)
         warm_up(methods)
-        extend(given.out, jobs(given.only, seeds(given), methods, given.designs))
+        extend(given.out, all_jobs(given.only, seeds(given), methods, given.designs))
     print(report(read(given.out)))
 
 

@@ -9,14 +9,14 @@ ten bins of equally many rows, for the folds of a gene set together. The output 
 """
 
 import argparse
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from contenders import CLASSIFIERS, available
 from designs import CLASS_DESIGNS
 from logistic import DATA, calibration_error
-from records import add_options, by, claims, extend, mean, read, seeds, table, timed, warm_up
+from records import add_options, by, chosen, claims, extend, jobs, mean, read, seeds, table, timed, warm_up
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
@@ -24,14 +24,30 @@ GENES = ("colon_alon", "leukemia_golub")
 N_FOLDS = 10
 
 
-def gene_set(folder, name):
-    """Inputs, on a log scale where they are raw intensities, and classes; None where there is no file."""
-    path = folder / f"{name}.csv.gz"
-    if not path.exists():
-        return None
-    *columns, y = np.loadtxt(path, delimiter=",", skiprows=1, unpack=True)
-    X = np.column_stack(columns)
-    return np.log(X) if X.min() > 0 else X, y.astype(int)
+@dataclass(frozen=True)
+class GeneSet:
+    """Measured data, cut into folds anew for each seed."""
+
+    name: str
+    X: np.ndarray
+    y: np.ndarray
+
+    def draw(self, seed):
+        """Inputs, classes, and the rows to train and to test on in each fold."""
+        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed)
+        return self.X, self.y, list(folds.split(self.X, self.y))
+
+
+def gene_sets(folder):
+    """Those in the folder, on a log scale where they are raw intensities; a note on each that is not."""
+    for name in GENES:
+        path = folder / f"{name}.csv.gz"
+        if not path.exists():
+            print(f"{name}: no {path.name} in {folder}, left out")
+            continue
+        *columns, y = np.loadtxt(path, delimiter=",", skiprows=1, unpack=True)
+        X = np.column_stack(columns)
+        yield GeneSet(name, np.log(X) if X.min() > 0 else X, y.astype(int))
 
 
 def scores(y, p):
@@ -50,40 +66,15 @@ def judged(fit, data):
     return record | claims(answer, data.true)
 
 
-def validated(fit, X, y, seed):
+def validated(fit, data):
     """One record of a gene set: means over folds, and the scores of all rows, each predicted by a fit without it."""
+    X, y, folds = data
     p, seconds, kept = np.empty(len(y)), 0.0, []
-    for train, test in StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(X, y):
+    for train, test in folds:
         answer, taken = timed(fit, X[train], y[train])
         p[test], seconds = answer.predict(X[test]), seconds + taken / N_FOLDS
         kept.append(None if answer.kept is None else len(answer.kept))
     return scores(y, p) | {"seconds": seconds, "kept": None if None in kept else float(np.mean(kept)), "hits": None}
-
-
-def simulated_jobs(numbers, methods, wanted):
-    for design in CLASS_DESIGNS:
-        if wanted and design.name not in wanted:
-            continue
-        for seed in numbers:
-            draw = cache(lambda design=design, seed=seed: design.draw(seed))
-            for name, fit in methods.items():
-                yield ("simulated", design.name, name, seed), lambda fit=fit, draw=draw: judged(fit, draw())
-
-
-def measured_jobs(numbers, methods, wanted, folder):
-    for genes in GENES:
-        if wanted and genes not in wanted:
-            continue
-        data = gene_set(folder, genes)
-        if data is None:
-            print(f"{genes}: no file in {folder}, left out")
-            continue
-        for seed in numbers:
-            for name, fit in methods.items():
-                yield (
-                    ("measured", genes, name, seed),
-                    lambda fit=fit, data=data, seed=seed: validated(fit, *data, seed),
-                )
 
 
 def report(records):
@@ -123,9 +114,11 @@ def main():
         methods = available(CLASSIFIERS, given.methods)
         warm_up(methods)
         if given.only != "measured":
-            extend(given.out, simulated_jobs(seeds(given), methods, given.designs))
+            designs = chosen(CLASS_DESIGNS, given.designs)
+            extend(given.out, jobs("simulated", designs, seeds(given), methods, judged))
         if given.only != "simulated":
-            extend(given.out, measured_jobs(seeds(given), methods, given.designs, given.data))
+            designs = chosen(gene_sets(given.data), given.designs)
+            extend(given.out, jobs("measured", designs, seeds(given), methods, validated))
     print(report(read(given.out)))
 
 

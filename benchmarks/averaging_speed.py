@@ -8,14 +8,13 @@ those of the README: ten true features, noise with standard deviation 1. Methods
 """
 
 import argparse
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from averaging import Readme, judged
 from contenders import AVERAGED, REGRESSORS, SINGLE, Answer, available
 from problems import Linear
-from records import add_options, by, extend, mean, read, seeds, table, warm_up
+from records import add_options, by, extend, jobs, mean, read, seeds, table, warm_up
 from sklearn.preprocessing import StandardScaler
 
 SIZES = [(100, 200), (1_000, 200), (200, 2_000), (500, 10_000)]
@@ -64,14 +63,6 @@ METHODS = {
 }
 
 
-def jobs(numbers, methods):
-    for design in [Readme(Linear(*size)) for size in SIZES]:
-        for seed in numbers:
-            draw = cache(lambda design=design, seed=seed: design.draw(seed))
-            for name, fit in methods.items():
-                yield ("speed", design.name, name, seed), lambda fit=fit, draw=draw: judged(fit, draw())
-
-
 def report(records):
     rows = []
     for design, fits in by(records, "design").items():
@@ -92,7 +83,8 @@ def main():
     if not given.table:
         methods = available(METHODS)
         warm_up(methods)
-        extend(given.out, jobs(seeds(given), methods))
+        designs = [Readme(Linear(*size)) for size in SIZES]
+        extend(given.out, jobs("speed", designs, seeds(given), methods, judged))
     print(report(read(given.out)))
 
 

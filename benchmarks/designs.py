@@ -93,10 +93,6 @@ def mixtures(rng, n, d, n_substances=8):
     return amounts @ pure + baseline + 0.01 * rng.standard_normal((n, d)), amounts
 
 
-def spectra(rng, n, d):
-    return mixtures(rng, n, d)[0]
-
-
 def one_hot(rng, n, d, n_levels=5):
     """Categorical variables with five levels of unequal frequency, one column for each level."""
     columns = np.zeros((n, d))
@@ -245,22 +241,41 @@ class Draw:
 
 
 @dataclass(frozen=True)
-class Design:
-    """A kind of regression; `unit` multiplies the target, noise included."""
+class Kind:
+    """Inputs and a linear signal; results are stored under the name."""
 
     name: str
     columns: Callable = independent
     n_samples: int = 100
     n_features: int = 200
     n_true: int = 8
-    snr: float = 3.0
     effects: Callable = anywhere
+
+    def _generator(self, seed):
+        """The data of a seed do not depend on what else is run."""
+        return np.random.default_rng([seed, crc32(self.name.encode())])
+
+    def _truth(self, rng, n):
+        """Inputs, the signal with variance 1, and its weights."""
+        X = self.columns(rng, n, self.n_features)
+        weights = self.effects(rng, self.n_features, self.n_true) / X.std(axis=0)
+        spread = (X @ weights).std()
+        if spread > 0:
+            weights /= spread
+        return X, X @ weights, weights
+
+
+@dataclass(frozen=True)
+class Design(Kind):
+    """A kind of regression; `unit` multiplies the target, noise included."""
+
+    snr: float = 3.0
     noise: Callable = gaussian
     unit: float = 1.0
 
     def draw(self, seed, n_test=1000):
-        """Training rows, fresh rows and the truth. The data of a seed do not depend on what else is run."""
-        rng = np.random.default_rng([seed, crc32(self.name.encode())])
+        """Training rows, fresh rows and the truth."""
+        rng = self._generator(seed)
         X, signal, weights = self._truth(rng, self.n_samples + n_test)
         train = np.arange(len(X)) < self.n_samples
         noise = self.noise(rng, (X - X.mean(axis=0)) / X.std(axis=0), train)
@@ -272,15 +287,6 @@ class Design:
             weights = self.unit * weights
         error = np.sqrt(np.mean((y - self.unit * best)[~train] ** 2))
         return Draw(X[train], y[train], X[~train], y[~train], true, weights, float(error))
-
-    def _truth(self, rng, n):
-        """Inputs, the signal with variance 1, and its weights."""
-        X = self.columns(rng, n, self.n_features)
-        weights = self.effects(rng, self.n_features, self.n_true) / X.std(axis=0)
-        spread = (X @ weights).std()
-        if spread > 0:
-            weights /= spread
-        return X, X @ weights, weights
 
 
 class Concentration(Design):
@@ -332,7 +338,7 @@ DESIGNS = [
     Design("SNR 10", snr=10.0),
     Design("SNR 1", snr=1.0),
     Design("SNR 0.1", snr=0.1),
-    Design("spectra, true bands", spectra, effects=neighbours),
+    Design("spectra, true bands", lambda *size: mixtures(*size)[0], effects=neighbours),
     Concentration("spectra, concentration", snr=100.0),
     Design("one-hot columns", one_hot),
     Design("smooth images", images, n_features=196, n_true=9, effects=patch),
@@ -357,32 +363,24 @@ TRIOS = [
 
 
 @dataclass(frozen=True)
-class ClassDesign:
+class ClassDesign(Kind):
     """A kind of two-class problem: logits with standard deviation `strength`, a share `rate` of rows in class 1."""
 
-    name: str
-    columns: Callable = independent
     n_samples: int = 200
-    n_features: int = 200
-    n_true: int = 8
     strength: float = 3.0
-    effects: Callable = anywhere
     rate: float = 0.5
 
     def draw(self, seed, n_test=2000):
         """Training rows, fresh rows and the truth; `noise` is the error of the true probabilities."""
-        rng = np.random.default_rng([seed, crc32(self.name.encode())])
-        X = self.columns(rng, self.n_samples + n_test, self.n_features)
-        weights = self.effects(rng, self.n_features, self.n_true) / X.std(axis=0)
-        weights *= self.strength / (X @ weights).std()
-        logit = X @ weights
+        rng, n = self._generator(seed), self.n_samples
+        X, signal, weights = self._truth(rng, n + n_test)
+        logit = self.strength * signal
         # The mean probability is near 0 or 1 when the shift dominates every logit.
         far = 10 + np.abs(logit).max()
         p = expit(logit + brentq(lambda shift: expit(logit + shift).mean() - self.rate, -far, far))
         y = (rng.random(len(p)) < p).astype(int)
-        n = self.n_samples
         error = float(np.minimum(p, 1 - p)[n:].mean())
-        return Draw(X[:n], y[:n], X[n:], y[n:], np.flatnonzero(weights), weights, error)
+        return Draw(X[:n], y[:n], X[n:], y[n:], np.flatnonzero(weights), self.strength * weights, error)
 
 
 CLASS_DESIGNS = [

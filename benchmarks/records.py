@@ -2,6 +2,7 @@
 
 import json
 import time
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,20 @@ def read(path):
     """All records of a file; none if it does not exist."""
     path = Path(path)
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def chosen(designs, wanted):
+    """The designs with the names that are asked for; all if none is."""
+    return [design for design in designs if not wanted or design.name in wanted]
+
+
+def jobs(group, designs, numbers, methods, judge):
+    """A job for each design, seed and method: `judge` of the method's fit and the data, which are drawn when needed."""
+    for design in designs:
+        for seed in numbers:
+            draw = cache(partial(design.draw, seed))
+            for name, fit in methods.items():
+                yield (group, design.name, name, seed), lambda fit=fit, draw=draw: judge(fit, draw())
 
 
 def extend(path, jobs):
