@@ -150,6 +150,17 @@ def concave_cv(penalty):
     return GridSearchCV(Concave(penalty), {"ratio": np.geomspace(1, 1e-2, 30)}, cv=5)
 
 
+def without_constants(fit):
+    """abess refuses constant columns: the same method on the others."""
+
+    def fit_others(X, y):
+        columns = np.flatnonzero(np.ptp(X, axis=0) > 0)
+        answer = fit(X[:, columns], y)
+        return Answer(lambda Z: answer.predict(Z[:, columns]), columns[answer.kept])
+
+    return fit_others
+
+
 def best_subset(**parameters):
     """Linear regression of abess; a third as many features as rows at most, because its default misses dense truths."""
 
@@ -159,9 +170,10 @@ def best_subset(**parameters):
         sizes = range(min(X.shape[1], len(y) // 3) + 1)
         return LinearRegression(support_size=sizes, **parameters)
 
-    return lambda X, y: selector(lambda: make(X, y))(X, y)
+    return without_constants(lambda X, y: selector(lambda: make(X, y))(X, y))
 
 
+@without_constants
 def best_subset_logistic(X, y):
     """Logistic regression of abess with its default sizes: GIC prefers larger models that separate the classes."""
     from abess import LogisticRegression

@@ -93,3 +93,17 @@ def test_tables_are_made_of_whatever_there_is(bench):
     text = bench.tables.report(only_rival)
     assert "| LassoCV | 1 | +0.0 |" in text
     assert "3.0 / 2.0 | 0.667 | 1.00" in text
+
+
+def test_a_method_without_constant_columns_names_features_as_the_data_do(bench):
+    from contenders import Answer, without_constants
+
+    X = np.column_stack([np.ones(5), np.arange(5.0), np.ones(5), np.arange(5.0) ** 2])
+
+    def second_of_two(X, y):
+        assert X.shape == (5, 2)
+        return Answer(lambda Z: Z[:, 1], kept=np.array([1]))
+
+    answer = without_constants(second_of_two)(X, np.zeros(5))
+    np.testing.assert_array_equal(answer.kept, [3])
+    np.testing.assert_array_equal(answer.predict(X), X[:, 3])
