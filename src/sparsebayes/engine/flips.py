@@ -21,13 +21,14 @@ ROUNDING = 1e-12
 
 
 class Sums(NamedTuple):
-    """Weighted sums over the states of a chain, each averaged over the flip of every column."""
+    """Weighted sums over the states of a chain."""
 
     included: FloatArray
-    """Of the probability that each column is in."""
+    """Of the probability that each column is in, given the rest of the set."""
     first: FloatArray
     second: FloatArray
-    """Of the weight and of its square."""
+    """Of the weights' posterior means and mean squares. They are those of the sets themselves: averages over the flip of
+    every column would have less noise one by one, but their sums, the predictions, would have more."""
     sizes: FloatArray
     """Of states with 0, 1, … columns."""
     noise: float
@@ -182,8 +183,9 @@ class Flips:
             self.toggle(int(min(found, np.flatnonzero(self.movable)[-1])))
             share = 1 / self.total
             included += share * self.p
-            first += share * self.p * self.weight
-            second += share * self.p * (self.weight**2 + self.variance)
+            mean, active = self.weight[self.active], self.active
+            first[active] += share * mean
+            second[active] += share * (mean**2 + self.variance[active])
             sizes[len(self.active)] += share
             noise, total = noise + share * self.rest, total + share
             if pick * (total - before) < share:

@@ -10,7 +10,10 @@ from typing import Protocol
 
 import numpy as np
 
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import FloatArray
+
+LOST = 1e-10
+"""A column of which less than this share is left is a combination of those inside, up to rounding."""
 
 
 class Spectrum(Protocol):
@@ -22,37 +25,32 @@ class Spectrum(Protocol):
     def rest(self, c: FloatArray) -> FloatArray:
         """ρ = tᵀ M t for each c."""
 
-    def factors(self, c: float) -> tuple[FloatArray, FloatArray]:
-        """s_j = φ_jᵀ M φ_j and q_j = φ_jᵀ M t of all columns."""
-
     def inner(self, c: float) -> FloatArray:
         """The small matrix that flips update: (Φ_Sᵀ Φ_S + I/c)⁻¹, or M itself."""
+
+    def factors(self, c: float, others: FloatArray, energy: FloatArray, projection: FloatArray) -> "Factors":
+        """s_j = φ_jᵀ M φ_j and q_j = φ_jᵀ M t of all columns."""
+
+
+Factors = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
 class OfColumns:
-    """From Φ_Sᵀ Φ_S = U diag(e) Uᵀ, for fewer columns than rows."""
+    """From Φ_Sᵀ Φ_S = U diag(e) Uᵀ, for fewer columns than rows; `others` are the rows Φ_Sᵀ Φ of the Gram matrix."""
 
     e: FloatArray
     U: FloatArray
-    B: FloatArray
-    """Uᵀ Φ_Sᵀ Φ."""
     p: FloatArray
     """Uᵀ Φ_Sᵀ t."""
-    column_energy: FloatArray
-    projection: FloatArray
     energy: float
+    """‖t‖²."""
 
     @classmethod
-    def of(
-        cls, gram: FloatArray, inside: IntArray, column_energy: FloatArray, projection: FloatArray, energy: float
-    ) -> "OfColumns":
-        """From the rows Φ_Sᵀ Φ of the Gram matrix."""
-        if not len(inside):
-            nothing = np.empty((0, gram.shape[1]))
-            return cls(np.empty(0), np.empty((0, 0)), nothing, np.empty(0), column_energy, projection, energy)
-        e, U = np.linalg.eigh(gram[:, inside])
-        return cls(np.maximum(e, 0.0), U, U.T @ gram, U.T @ projection[inside], column_energy, projection, energy)
+    def of(cls, gram: FloatArray, projection: FloatArray, energy: float) -> "OfColumns":
+        """From Φ_Sᵀ Φ_S and Φ_Sᵀ t."""
+        e, U = np.linalg.eigh(gram)
+        return cls(np.maximum(e, 0.0), U, U.T @ projection, energy)
 
     def log_volume(self, c: FloatArray) -> FloatArray:
         """Σ log(1 + c e)."""
@@ -62,43 +60,36 @@ class OfColumns:
         """‖t‖² less what the columns explain."""
         return np.asarray(self.energy - (self.p**2 / (self.e + 1 / np.asarray(c)[..., None])).sum(axis=-1))
 
-    def factors(self, c: float) -> tuple[FloatArray, FloatArray]:
-        """By subtraction from the empty set's; what that leaves no digits of counts as explained."""
-        share = 1 / (self.e + 1 / c)
-        s = self.column_energy - share @ self.B**2
-        q = self.projection - (share * self.p) @ self.B
-        lost = s < LOST * self.column_energy
-        s[lost], q[lost] = 0.0, 0.0
-        return s, q
-
     def inner(self, c: float) -> FloatArray:
         """(Φ_Sᵀ Φ_S + I/c)⁻¹."""
         return (self.U / (self.e + 1 / c)) @ self.U.T
 
-
-LOST = 1e-10
-"""A column of which less than this share is left is a combination of those inside, up to rounding."""
+    def factors(self, c: float, others: FloatArray, energy: FloatArray, projection: FloatArray) -> Factors:
+        """By subtraction from the empty set's; what that leaves no digits of counts as explained."""
+        turned, share = self.U.T @ others, 1 / (self.e + 1 / c)
+        s = energy - share @ turned**2
+        q = projection - (share * self.p) @ turned
+        lost = s < LOST * energy
+        s[lost], q[lost] = 0.0, 0.0
+        return s, q
 
 
 @dataclass(frozen=True)
 class OfRows:
-    """From Φ_S Φ_Sᵀ = U diag(e) Uᵀ, for more columns than rows."""
+    """From Φ_S Φ_Sᵀ = U diag(e) Uᵀ, for more columns than rows; `others` are all columns Φ."""
 
     e: FloatArray
     U: FloatArray
-    B: FloatArray
-    """Uᵀ Φ."""
     p: FloatArray
     """Uᵀ t."""
     beyond: float
     """Squared length of the part of the target that no column can reach."""
 
     @classmethod
-    def of(cls, rows: FloatArray, inside: IntArray, t: FloatArray, beyond: float) -> "OfRows":
-        """From all columns Φ."""
-        chosen = rows[:, inside]
-        e, U = np.linalg.eigh(chosen @ chosen.T)
-        return cls(np.maximum(e, 0.0), U, U.T @ rows, U.T @ t, beyond)
+    def of(cls, columns: FloatArray, t: FloatArray, beyond: float) -> "OfRows":
+        """From Φ_S."""
+        e, U = np.linalg.eigh(columns @ columns.T)
+        return cls(np.maximum(e, 0.0), U, U.T @ t, beyond)
 
     def log_volume(self, c: FloatArray) -> FloatArray:
         """Σ log(1 + c e)."""
@@ -108,11 +99,11 @@ class OfRows:
         """Σ p²/(1 + c e)."""
         return np.asarray((self.p**2 / (1 + np.multiply.outer(c, self.e))).sum(axis=-1) + self.beyond)
 
-    def factors(self, c: float) -> tuple[FloatArray, FloatArray]:
-        """Sums of positive terms."""
-        share = 1 / (1 + c * self.e)
-        return share @ self.B**2, (share * self.p) @ self.B
-
     def inner(self, c: float) -> FloatArray:
         """M."""
         return (self.U / (1 + c * self.e)) @ self.U.T
+
+    def factors(self, c: float, others: FloatArray, energy: FloatArray, projection: FloatArray) -> Factors:
+        """Sums of positive terms."""
+        turned, share = self.U.T @ others, 1 / (1 + c * self.e)
+        return share @ turned**2, (share * self.p) @ turned

@@ -7,7 +7,7 @@ import numpy as np
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.averaging import Averaged
-from sparsebayes.engine.chain import Draw
+from sparsebayes.engine.sets import Draw
 from sparsebayes.estimators._linear import LinearFit
 
 VISIBLE = 0.01

@@ -17,8 +17,8 @@ from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.design import Design
 from sparsebayes.engine.averaging import AGREEMENT, Averaged, average
-from sparsebayes.engine.chain import Averaging
 from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.sets import Sets
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._base import progress
 from sparsebayes.estimators._linear import LinearFit
@@ -68,10 +68,10 @@ class AveragingMixin:
         """Averages over the models of a least-squares problem; `nats` are the prices that were set, if any were."""
         usable = problem.column_energy > 0
         log_prior, rate = prior_odds(nats, usable)
-        target = Averaging(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate), not known_noise)
+        sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate), not known_noise)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         return average(
-            target,
+            sets,
             start,
             n_chains=self.n_chains,
             max_flips=self.max_flips,

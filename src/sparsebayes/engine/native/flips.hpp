@@ -167,11 +167,10 @@ struct Flips {
         for (size_t step = 0; step < choices.size(); ++step) {
             toggle(choose(choices[step] * total));
             const double share = 1 / total;
-            for (size_t j = 0; j < size(); ++j) {
-                const double here = share * p[j];
-                sums.included[j] += here;
-                sums.first[j] += here * weight[j];
-                sums.second[j] += here * (weight[j] * weight[j] + variance[j]);
+            for (size_t j = 0; j < size(); ++j) sums.included[j] += share * p[j];
+            for (const auto j : active) {
+                sums.first[j] += share * weight[j];
+                sums.second[j] += share * (weight[j] * weight[j] + variance[j]);
             }
             sums.sizes[active.size()] += share, sums.noise += share * rest, sums.total += share;
             if (picks[step] * (sums.total - before) < share) picked = active;

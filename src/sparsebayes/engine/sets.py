@@ -1,0 +1,129 @@
+"""Sets of columns of a least-squares problem as a chain sees them: their evidence, their weights, and s and q of all columns."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.linalg import factorise
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
+from sparsebayes.engine.spectrum import OfColumns, OfRows, Spectrum
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of everything: the weights of a set, the noise and the intercept, and its weight among the draws."""
+
+    active: IntArray
+    weights: FloatArray
+    noise: float
+    level: float
+    """Intercept at the columns' means, measured from the target's mean."""
+    share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sets:
+    """A least-squares problem, and what is believed about its sets of columns beforehand."""
+
+    problem: LeastSquares
+    log_prior: FloatArray
+    """Log prior odds of each column, on top of those of the set's size; infinite: always in, or never."""
+    prior: InclusionPrior
+    learns_noise: bool = True
+    """Whether the noise variance is integrated out; otherwise it is one."""
+
+    @cached_property
+    def n(self) -> float:
+        """Degrees of freedom of the noise; infinite where it is known."""
+        return self.problem.n + 2 * self.problem.c if self.learns_noise else np.inf
+
+    @cached_property
+    def floor(self) -> float:
+        """What the prior of the noise adds to ρ: it cannot vanish."""
+        return NOISE_FLOOR * self.problem.n + 2 * self.problem.d if self.learns_noise else 0.0
+
+    @cached_property
+    def energy(self) -> float:
+        """ρ of the empty set."""
+        return self.problem.energy + self.floor
+
+    @cached_property
+    def movable(self) -> BoolArray:
+        """Columns that may be in or out."""
+        return np.isfinite(self.log_prior)
+
+    @cached_property
+    def forced(self) -> IntArray:
+        """Columns that are always in."""
+        return np.flatnonzero(self.log_prior == np.inf)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Φ where it has more columns than rows; otherwise nothing."""
+        design = self.problem.design
+        return design.columns(slice(None) if design.n_columns > design.n_rows else slice(0))
+
+    def by_rows(self, k: int) -> bool:
+        """Whether sets of this size are better seen through the n×n matrix M: it is smaller, or nearly so."""
+        return self.rows.size > 0 and 2 * k > len(self.rows)
+
+    def gram_row(self, j: int) -> FloatArray:
+        """Φᵀφ_j. None is computed ahead of its need: its digits would depend on which others are."""
+        return self.problem.design.gram_column(j, lambda: np.empty(0, dtype=np.intp))
+
+    def gram_rows(self, active: IntArray) -> FloatArray:
+        """Φ_Sᵀ Φ."""
+        known = self.problem.design.known_gram
+        if known is not None:
+            return known[active]
+        return np.array([self.gram_row(int(j)) for j in active]).reshape(len(active), self.problem.n_columns)
+
+    def gram(self, active: IntArray) -> FloatArray:
+        """Φ_Sᵀ Φ_S."""
+        if not self.rows.size:
+            return self.gram_rows(active)[:, active]
+        columns = self.rows[:, active]
+        return columns.T @ columns
+
+    def spectrum(self, active: IntArray) -> Spectrum:
+        """A set as a function of c."""
+        if self.by_rows(len(active)):
+            return OfRows.of(self.rows[:, active], self.problem.t, self.problem.rest + self.floor)
+        return OfColumns.of(self.gram(active), self.problem.projection[active], self.energy)
+
+    def log_evidence(self, spectrum: Spectrum, k: int) -> FloatArray:
+        """log p(set, c, t) for all c, with weights, noise and inclusion rate integrated out."""
+        slabs = self.prior.slabs
+        rest = spectrum.rest(slabs)
+        fit = -0.5 * self.n * np.log(np.maximum(rest, self.floor)) if self.learns_noise else -0.5 * rest
+        return self.prior.log_size(k - len(self.forced)) + fit - 0.5 * spectrum.log_volume(slabs)
+
+    def draw(self, active: IntArray, c: float, rng: np.random.Generator) -> Draw:
+        """Draw noise, weights and intercept of a set."""
+        weights, noise = (self._draw_by_rows if self.by_rows(len(active)) else self._draw_by_columns)(active, c, rng)
+        spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
+        return Draw(active, weights, noise, spread * rng.standard_normal())
+
+    def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """From the posterior's Cholesky factor."""
+        precision, projection = self.gram(active), self.problem.projection[active]
+        precision.flat[:: len(active) + 1] += 1 / c
+        factor = factorise(precision)
+        mean = factor.solve(projection)
+        noise = self._draw_noise(self.energy - float(projection @ mean), rng)
+        return mean + np.sqrt(noise) * factor.colour(rng.standard_normal(len(active))), noise
+
+    def _draw_by_rows(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
+        """A draw from the prior, corrected by what the rows say of it (Bhattacharya and others 2016)."""
+        Phi, t = self.rows[:, active], self.problem.t
+        factor = factorise(np.eye(len(Phi)) + c * (Phi @ Phi.T))
+        noise = self._draw_noise(float(t @ factor.solve(t)) + self.problem.rest + self.floor, rng)
+        prior = np.sqrt(noise * c) * rng.standard_normal(len(active))
+        data = Phi @ prior + np.sqrt(noise) * rng.standard_normal(len(t))
+        return prior + c * (Phi.T @ factor.solve(t - data)), noise
+
+    def _draw_noise(self, rest: float, rng: np.random.Generator) -> float:
+        return max(rest, self.floor) / (2 * rng.gamma(0.5 * self.n)) if self.learns_noise else 1.0
