@@ -33,18 +33,13 @@ class AveragedFit(LinearFit):
     effective_size: float
     n_flips: int
 
-    @property
-    def n_features(self) -> int:
-        """D."""
-        return len(self.probability)
-
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the weights (and of the intercept at the reference), out of those that were kept."""
         return self.draws[rng.choice(len(self.draws), size=n_samples, p=self.share)]
 
-    def weight_interval(self, coverage: float) -> FloatArray:
+    def weight_interval(self, coverage: float, n_features: int) -> FloatArray:
         """Central posterior intervals of all weights, lower and upper end on the last axis; most hold zero."""
-        ends = np.zeros((self.n_features, 2))
+        ends = np.zeros((n_features, 2))
         ends[self.active] = weighted_quantiles(self.draws[:, : len(self.active)], self.share, coverage)
         return ends
 

@@ -99,6 +99,7 @@ class AveragingMixin:
         self.effective_sample_size_ = min(fit.effective_size for fit in fits)
         self.n_flips_ = max(fit.n_flips for fit in fits)
         if self.chain_error_ > AGREEMENT:
+            self.converged_ = False
             warnings.warn(
                 f"the chains do not agree: the standard error of an inclusion probability is {self.chain_error_:.2f} "
                 f"after {self.n_flips_} flips of each. Raise max_flips (now {self.max_flips}) or n_chains.",

@@ -99,6 +99,14 @@ class LinearFit:
         """Draws of what new observations share with no other, one row per row of X."""
         return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((len(X), n_samples))
 
+    def weight_interval(self, coverage: float, n_features: int) -> FloatArray:
+        """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for what is gone."""
+        ends, n = np.zeros((n_features, 2)), len(self.active)
+        root = self.root[:, :n]
+        std = np.sqrt(np.maximum(self.diagonal[:n] + self.sign * np.einsum("ij,ij->j", root, root), 0.0))
+        ends[self.active] = central_interval(self.coef, std, coverage, self.freedom)
+        return ends
+
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the kept weights (and of the intercept at the reference), one per row."""
         if self.sign > 0:

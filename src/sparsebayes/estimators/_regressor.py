@@ -184,6 +184,16 @@ class LinearRegressor(SupportMixin, PosteriorRegressor):
         self.active_ = self._arrays([fit.active for fit in fits])
         self._store_common()
 
+    def coef_interval(self, coverage: float = 0.9) -> FloatArray:
+        """Central posterior intervals of the weights: lower and upper end on the last axis.
+
+        With averaging an interval holds zero where the feature may well be out; it is [0, 0] where it surely is.
+        """
+        check_is_fitted(self)
+        check_coverage(coverage)
+        ends = [fit.weight_interval(coverage, self.n_features_in_) for fit in self._fits]
+        return ends[0] if self._single else np.array(ends)
+
     def sample_posterior(self, n_samples: int = 1, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """Draws from the posterior of the weights.
 

@@ -231,13 +231,13 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
             found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
         self._store([fit for fit, _ in found], single=y.ndim == 1)
+        if self.noise == "student":
+            self._store_noise(X, outputs, counts)
+        self._warn(REMEDIES[self.noise])
         if averages:
             averaged = [fit for _, fit in found if fit is not None]
             self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
-        if self.noise == "student":
-            self._store_noise(X, outputs, counts)
-        self._warn(REMEDIES[self.noise])
         return self
 
     def _check_noise(self) -> None:
