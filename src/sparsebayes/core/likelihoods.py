@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, xlogy
 
+from sparsebayes.core.polya_gamma import polya_gamma
 from sparsebayes.core.scales import NoiseRule
 from sparsebayes.core.special import jj_lambda, log_sigmoid, sigmoid
 from sparsebayes.core.types import FloatArray, Scalar
@@ -169,6 +170,10 @@ class Gaussian:
 @dataclass(frozen=True)
 class Bernoulli(_Fixed):
     """Two classes t in {0, 1}: p(1 | η) = σ(η), the logistic function. Bound: Jaakkola & Jordan (2000)."""
+
+    def draw_sites(self, t: FloatArray, weight: FloatArray, eta: FloatArray, rng: np.random.Generator) -> Sites:
+        """Pólya-Gamma precisions: given them the likelihood is Gaussian in η."""
+        return Sites(polya_gamma(weight, eta, rng), weight * (t - 0.5), np.zeros_like(eta))
 
     def log_density(self, t: FloatArray, eta: FloatArray) -> FloatArray:
         """t η - log(1 + e^η)."""

@@ -8,8 +8,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.chain import Place, Stretch, run
-from sparsebayes.engine.flips import Sums
+from sparsebayes.engine.chain import Place, Stretch, added, run
 from sparsebayes.engine.loop import Callback, Info
 from sparsebayes.engine.sets import Draw, Sets
 
@@ -151,8 +150,3 @@ def summary(sets: Sets, chains: list[list[Stretch]], n_flips: int) -> Averaged:
         n_flips=n_flips,
         converged=error <= AGREEMENT,
     )
-
-
-def added(parts: list[Sums]) -> Sums:
-    """Sums of several stretches of one chain."""
-    return Sums(*(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True)))

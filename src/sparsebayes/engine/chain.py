@@ -33,6 +33,8 @@ class Place:
     slab: int
     """Index of c; -1: to be drawn."""
     rng: np.random.Generator
+    eta: FloatArray | None = None
+    """The predictor, where sites are drawn from it."""
 
 
 @dataclass
@@ -158,6 +160,11 @@ class Chain:
 def log_binomial(n: int, m: int) -> float:
     """Logarithm of the number of ways to choose m out of n."""
     return float(gammaln(n + 1) - gammaln(m + 1) - gammaln(n - m + 1))
+
+
+def added(parts: list[Sums]) -> Sums:
+    """Sums of several stretches of one chain."""
+    return Sums(*(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True)))
 
 
 def run(sets: Sets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
