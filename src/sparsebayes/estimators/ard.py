@@ -301,7 +301,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         single = units.fit(problem, result, n_features)
         if not averages:
             return single, None
-        found = self._sampled(problem, None if self.min_gain == "auto" else price, result.active)
+        found = self._average_gaussian(problem, price, result.active)
         return single, averaged_fit(
             single,
             found,
@@ -309,6 +309,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             rows.origin,
             level=centre if flat else None,
             unit=unit,
+            noise=found.rest / max(problem.n - 2, 1.0),
             freedom=problem.n,
         )
 
