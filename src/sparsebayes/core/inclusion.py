@@ -1,7 +1,7 @@
 """The prior of a set of features whose inclusion rate and whose size of weights are both learned.
 
-A weight is zero with probability 1 - π and otherwise N(0, σ²c). The rate π is log-uniform between one feature and half of
-them. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and 1, which makes
+A weight is zero with probability 1 - π and otherwise N(0, σ²c). The rate π is log-uniform between one feature and half
+of them. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and 1, which makes
 log c logistic around -log πD (docs/mathematics.md, section 5.5). The rate is integrated out: what is left is a table of
 log p(c, k), the prior of one set with k features at each c of a grid.
 """

@@ -48,6 +48,8 @@ class AveragingMixin:
     verbose: int
     min_gain: Any
     n_features_in_: int
+    relevance_: FloatArray
+    _fits: Sequence[LinearFit]
     inclusion_probability_: FloatArray
     credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
 
@@ -84,7 +86,7 @@ class AveragingMixin:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
         self.model_ = copy(self)
         self.model_.average = False
-        self._fits = fits  # type: ignore[assignment]
+        self._fits = fits
         self.inclusion_probability_ = _stacked([fit.probability for fit in fits], single)
         coef = np.zeros((len(fits), self.n_features_in_))
         for row, fit in zip(coef, fits, strict=True):
@@ -115,9 +117,9 @@ class AveragingMixin:
         """
         check_is_fitted(self)
         if not hasattr(self, "inclusion_probability_"):
-            mask = (np.atleast_2d(self.relevance_) > 0).any(axis=0)  # type: ignore[attr-defined]
+            mask = np.asarray((np.atleast_2d(self.relevance_) > 0).any(axis=0))
         else:
-            mask = (np.atleast_2d(self.inclusion_probability_) >= probability).any(axis=0)
+            mask = np.asarray((np.atleast_2d(self.inclusion_probability_) >= probability).any(axis=0))
         return np.flatnonzero(mask) if indices else mask
 
 
