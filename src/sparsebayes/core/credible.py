@@ -32,9 +32,9 @@ def credible_sets(
 ) -> list[CredibleSet]:
     """One set for every effect that the draws are sure of, the surest first.
 
-    Each begins with the most probable feature that no set has yet, and takes in those correlated with it that are in the
-    model where its features are not. `inside` has one row per draw and one column for each of `features`, which come in
-    any order; `probability` and `correlation` belong to the same features.
+    Each begins with the most probable feature that no set has yet, and takes in those correlated with it that are in
+    the model where its features are not. `inside` has one row per draw and one column for each of `features`, which
+    come in any order; `probability` and `correlation` belong to the same features.
     """
     free = probability > LIKELY
     found = []

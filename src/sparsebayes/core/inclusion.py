@@ -1,10 +1,10 @@
 """The prior of a set of features whose inclusion rate and whose size of weights are both learned.
 
 A weight is zero with probability 1 - π and otherwise N(0, c) in units of the noise variance. The rate π lies between one
-feature and half of them: three parts log-uniform, which is indifferent to the order of magnitude, and one part uniform,
-which gives dense models their due. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between
-0 and 1, which makes log c logistic around -log πD (docs/mathematics.md, section 9). The rate is integrated out: what is
-left is a table of log p(c, k), the prior of one set with k features at each c of a grid.
+feature and half of them: log-uniform, which is indifferent to orders of magnitude, and with one chance in four the highest,
+a dense world. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and 1, which makes
+log c logistic around -log πD (docs/mathematics.md, section 9). The rate is integrated out: what is left is a table of
+log p(c, k), the prior of one set with k features at each c of a grid.
 """
 
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from sparsebayes.core.types import FloatArray
 
 HIGHEST_RATE = 0.5
 """Upper end of π. With a higher one every feature of a dense model would be more likely in than out beforehand."""
-UNIFORM = 0.25
-"""Part of the prior of π that is uniform. Half as much or twice predicts the same (benchmarks/averaging.py)."""
+DENSE = 0.25
+"""Prior probability of the highest rate by itself. Without it models of a hundred weak features are not dense enough."""
 RATES = 24
 """Values of π in the sum that integrates it out: more change no log odds by more than 0.01."""
 STEP = 0.5
@@ -56,7 +56,8 @@ class InclusionPrior:
         n_features = max(n_features, 1)
         lowest = 1 / (n_features + 1)
         rates = np.exp(np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES))
-        parts = (1 - UNIFORM) / RATES + UNIFORM * rates / rates.sum()
+        parts = np.full(RATES, (1 - DENSE) / RATES)
+        parts[-1] += DENSE
         if rate is not None:
             rates, parts = np.array([rate]), np.ones(1)
         start = np.log(SMALLEST_SHARE / (HIGHEST_RATE * n_features))

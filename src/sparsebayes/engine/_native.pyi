@@ -1,5 +1,7 @@
 """What native/module.cpp offers."""
 
+from collections.abc import Callable
+
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LeastSquares
@@ -64,6 +66,46 @@ class State:
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
     def rescale(self, noise_floor: float) -> None: ...
     def refresh(self) -> None: ...
+
+class Flips:
+    active: list[int]
+    picked: list[int]
+    total: float
+    rest: float
+    s: FloatArray
+    q: FloatArray
+    p: FloatArray
+    weight: FloatArray
+    variance: FloatArray
+    log_in: FloatArray
+    eagerness: FloatArray
+    sums: tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]
+    def __init__(
+        self,
+        gram_row: Callable[[int], FloatArray],
+        rows: FloatArray,
+        projection: FloatArray,
+        log_prior: FloatArray,
+        n: float,
+        spread: float,
+        *,
+        steepest: float,
+        rounding: float,
+    ) -> None: ...
+    def place(
+        self,
+        active: IntArray,
+        gram: FloatArray,
+        inner: FloatArray,
+        by_rows: bool,
+        s: FloatArray,
+        q: FloatArray,
+        rest: float,
+        c: float,
+        log_odds: FloatArray,
+    ) -> None: ...
+    def toggle(self, j: int) -> None: ...
+    def run(self, choices: FloatArray, picks: FloatArray) -> float: ...
 
 def take_view(
     Phi: FloatArray, b: FloatArray, h: FloatArray, alpha: FloatArray, flat_intercept: bool, jitter_ladder: list[float]

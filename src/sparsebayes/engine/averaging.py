@@ -142,7 +142,9 @@ def summary(chains: list[list[Stretch]], n_flips: int) -> Averaged:
     )
     draws = [
         replace(draw, share=draw.share / total)
-        for chain, total in zip(chains, (sum(draw.share for stretch in chain for draw in stretch.draws) for chain in chains), strict=True)
+        for chain, total in zip(
+            chains, (sum(draw.share for stretch in chain for draw in stretch.draws) for chain in chains), strict=True
+        )
         for stretch in chain
         for draw in stretch.draws
     ]

@@ -1,8 +1,8 @@
 """One chain over sets of columns: flips in blocks, and between the blocks moves that flips make slowly.
 
-The states of the tempered chain have the weight 1/Z, Z the sum of all columns' eagerness to flip. A move that leaves the
-posterior itself unchanged is therefore accepted with Z'/Z in the place of one (Zanella & Roberts 2019; docs/mathematics.md,
-section 9).
+The states of the tempered chain have the weight 1/Z, Z the sum of all columns' eagerness to flip. A move that leaves
+the posterior itself unchanged is therefore accepted with Z'/Z in the place of one (Zanella & Roberts 2019;
+docs/mathematics.md, section 9).
 """
 
 from dataclasses import dataclass, field, replace
@@ -79,7 +79,9 @@ class Chain:
         if len(sets.forced):  # which the size of a set does not count
             odds = np.concatenate([np.repeat(odds[0], len(sets.forced)), odds])
         rest = max(float(spectrum.rest(np.array(self.c))), sets.floor)
-        self.flips.place(active, others[: 0 if by_rows else None], spectrum.inner(self.c), by_rows, s, q, rest, self.c, odds)
+        self.flips.place(
+            active, others[: 0 if by_rows else None], spectrum.inner(self.c), by_rows, s, q, rest, self.c, odds
+        )
 
     def _draw_one(self, log_p: FloatArray) -> int:
         """An index, with probabilities known up to a factor."""

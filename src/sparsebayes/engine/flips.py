@@ -1,8 +1,9 @@
 """Weighted tempered Gibbs sampling over sets of columns: the state of one chain, and its flips.
 
-Given a set S and the ratio c of prior variance to noise, the weights are integrated out. With M = (I + c Φ_S Φ_Sᵀ)⁻¹ all
-that a flip needs is s_j = φ_jᵀ M φ_j, q_j = φ_jᵀ M t and ρ = tᵀ M t (docs/mathematics.md, section 9). They follow every
-flip by an update of rank one, for all columns at once. This is the NumPy form; `native/flips.hpp` is the compiled one.
+Given a set S and the ratio c of prior variance to noise, the weights are integrated out. With M = (I + c Φ_S Φ_Sᵀ)⁻¹
+all that a flip needs is s_j = φ_jᵀ M φ_j, q_j = φ_jᵀ M t and ρ = tᵀ M t (docs/mathematics.md, section 9). They follow
+every flip by an update of rank one, for all columns at once. This is the NumPy form; `native/flips.hpp` is the compiled
+one.
 """
 
 from collections.abc import Callable
@@ -27,8 +28,8 @@ class Sums(NamedTuple):
     """Of the probability that each column is in, given the rest of the set."""
     first: FloatArray
     second: FloatArray
-    """Of the weights' posterior means and mean squares. They are those of the sets themselves: averages over the flip of
-    every column would have less noise one by one, but their sums, the predictions, would have more."""
+    """Of the weights' posterior means and mean squares. They are those of the sets themselves: averages over the flip
+    of every column would have less noise one by one, but their sums, the predictions, would have more."""
     sizes: FloatArray
     """Of states with 0, 1, … columns."""
     noise: float
@@ -146,7 +147,10 @@ class Flips:
         near = self.inner @ row[self.active[:-1]]
         reduced = row - near @ np.reshape(self.gram, (-1, len(row)))
         self.inner = np.block(
-            [[self.inner + factor * np.outer(near, near), -factor * near[:, None]], [-factor * near, np.full((1, 1), factor)]]
+            [
+                [self.inner + factor * np.outer(near, near), -factor * near[:, None]],
+                [-factor * near, np.full((1, 1), factor)],
+            ]
         )
         self.gram.append(row)
         return reduced
@@ -158,7 +162,7 @@ class Flips:
         if self.by_rows:
             return self._follow(j, factor)
         own = self.inner[place]
-        reduced = own @ np.array(self.gram) / self.c
+        reduced: FloatArray = own @ np.array(self.gram) / self.c
         others = np.delete(own, place)
         rest = np.delete(np.delete(self.inner, place, axis=0), place, axis=1)
         self.inner = rest - np.outer(others, others) / own[place]

@@ -1,6 +1,6 @@
-"""Sets of columns of a least-squares problem as a chain sees them: their evidence, their weights, and s and q of all columns."""
+"""Sets of columns of a least-squares problem as a chain sees them: their evidence, and draws of their weights."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np

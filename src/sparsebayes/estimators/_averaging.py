@@ -54,6 +54,8 @@ class AveragingMixin:
     verbose: int
     min_gain: Any
     n_features_in_: int
+    relevance_: FloatArray
+    _fits: Sequence[LinearFit]
     inclusion_probability_: FloatArray
     credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
 
@@ -69,7 +71,14 @@ class AveragingMixin:
         return not missing and n_features <= WIDEST and not isinstance(self.min_gain, Real)
 
     def _sampled(
-        self, run: Run, start: IntArray, score: FloatArray, log_prior: FloatArray, n_rows: int, settling: int, round: int
+        self,
+        run: Run,
+        start: IntArray,
+        score: FloatArray,
+        log_prior: FloatArray,
+        n_rows: int,
+        settling: int,
+        round: int,
     ) -> Averaged:
         """What the chains of this estimator's parameters find; `score` says which columns go with the target."""
         return average(
@@ -117,7 +126,7 @@ class AveragingMixin:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
         self.model_ = copy(self)
         self.model_.average = False
-        self._fits = fits  # type: ignore[assignment]
+        self._fits = fits
         coef = np.zeros((len(fits), self.n_features_in_))
         for row, fit in zip(coef, fits, strict=True):
             row[fit.active] = fit.coef
@@ -149,9 +158,9 @@ class AveragingMixin:
         """
         check_is_fitted(self)
         if not hasattr(self, "inclusion_probability_"):
-            mask = (np.atleast_2d(self.relevance_) > 0).any(axis=0)  # type: ignore[attr-defined]
+            mask = np.asarray((np.atleast_2d(self.relevance_) > 0).any(axis=0))
         else:
-            mask = (np.atleast_2d(self.inclusion_probability_) >= probability).any(axis=0)
+            mask = np.asarray((np.atleast_2d(self.inclusion_probability_) >= probability).any(axis=0))
         return np.flatnonzero(mask) if indices else mask
 
 

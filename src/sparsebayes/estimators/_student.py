@@ -40,7 +40,7 @@ def fit_student(
     flat: bool,
     units: Units,
     prior: ARD,
-    price: float,
+    price: FloatArray | float,
     noise_freedom: str | float,
     settings: Settings,
     n_features: int,

@@ -74,8 +74,8 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000 features,
-        unless `min_gain` is a number, which sets the price of a single model.
+        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000
+        features, unless `min_gain` is a number, which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=10000
