@@ -26,6 +26,7 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._base import progress
+from sparsebayes.estimators._linear import LinearFit
 
 LOGISTIC_VARIANCE = np.pi**2 / 3
 """Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
@@ -56,6 +57,7 @@ class AveragingMixin:
     n_features_in_: int
     relevance_: FloatArray
     _fits: Sequence[LinearFit]
+    coef_: FloatArray
     inclusion_probability_: FloatArray
     credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
 

@@ -256,8 +256,12 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
         price = self._price(weight, n_features * (n_classes - 1))
+        if np.ndim(price):
+            raise ValueError("multi_class='softmax' needs one min_gain for all features; use 'one-vs-rest'")
         least = self._least_alpha(rows, weight)
-        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
+        problem = SoftmaxProblem(
+            rows, codes, n_classes, weight, flat, float(price), 0.0, np.zeros(rows.n_columns), least
+        )
         trace = Trace()
         fit = solve(
             problem,
@@ -266,7 +270,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
             trace=trace,
             settings=Settings(self.tol, self.max_iter, progress(self.verbose)),
         )
-        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, price, trace)
+        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, float(price), trace)
 
     def _fit_binary(  # type: ignore[override]
         self, X: FloatArray, t: FloatArray, weight: FloatArray
