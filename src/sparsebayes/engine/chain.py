@@ -17,7 +17,7 @@ from sparsebayes.engine.sets import Draw, Sets
 from sparsebayes.engine.spectrum import Spectrum
 
 TRIED = 5.0
-"""κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2022)."""
+"""κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2023)."""
 BLOCK = 20
 """Least number of flips between two draws of c."""
 LEAPS = 0.25
