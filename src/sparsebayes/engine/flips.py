@@ -64,6 +64,7 @@ class Flips:
         self.spread = spread
         """κ/D: how eagerly columns are tried that are unlikely to be in."""
         self.movable = np.isfinite(log_prior)
+        self.last_movable = int(np.flatnonzero(self.movable).max(initial=0))
         self.inside = np.zeros(len(log_prior), dtype=bool)
         self.active: list[int] = []
         """The columns inside, in the order of `inner` and `gram`."""
@@ -120,11 +121,13 @@ class Flips:
         self.variance = noise * self.c / novelty
         tried = np.where(self.inside, 1 + self.spread * (1 + 1 / odds), odds + self.spread * (1 + odds))
         self.eagerness = np.where(self.movable, tried, 0.0)
-        self.total = float(self.eagerness.sum())
+        self.total = float(self.eagerness.sum()) if self.movable.any() else 1.0
         """Z: the state's weight is 1/Z."""
 
     def toggle(self, j: int) -> None:
-        """Take column j in or out: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
+        """Take column j in or out, if it may move: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
+        if not self.movable[j]:
+            return
         if self.inside[j]:
             novelty, q = self._outside()
             factor, own_q = -self.c * novelty[j], q[j] / novelty[j]
@@ -184,7 +187,7 @@ class Flips:
         before = total
         for choice, pick in zip(choices, picks, strict=True):
             found = np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right")
-            self.toggle(int(min(found, np.flatnonzero(self.movable)[-1])))
+            self.toggle(int(min(found, self.last_movable)))
             share = 1 / self.total
             included += share * self.p
             mean, active = self.weight[self.active], self.active
