@@ -37,6 +37,19 @@ PARAMETERS: dict[str, list[Any]] = {
 }
 
 
+AVERAGES = (
+    "model_",
+    "inclusion_probability_",
+    "coef_std_",
+    "credible_sets_",
+    "n_features_posterior_",
+    "chain_error_",
+    "effective_sample_size_",
+    "n_flips_",
+)
+"""Fitted attributes that only an averaged model has."""
+
+
 class AveragingMixin:
     """Parameters `average`, `n_chains`, `max_flips`, `n_jobs` and `random_state`, and what a fit makes of them."""
 
@@ -63,6 +76,15 @@ class AveragingMixin:
         if self.average != "auto":
             return bool(self.average)
         return not missing and n_features <= WIDEST and not isinstance(self.min_gain, Real)
+
+    def _forget_averages(self) -> None:
+        """Remove what an earlier fit has averaged: this one may not."""
+        for name in AVERAGES:
+            vars(self).pop(name, None)
+
+    def _single_fits(self) -> Sequence[LinearFit]:
+        """The best single models of an earlier fit, if there was one."""
+        return getattr(getattr(self, "model_", self), "_fits", [])
 
     def _sampled(
         self, problem: LeastSquares, nats: FloatArray | float | None, start: IntArray, known_noise: bool = False
@@ -129,26 +151,31 @@ def prior_odds(nats: FloatArray | float | None, usable: AnyArray) -> tuple[Float
     One price for all features is a rate of its own. Prices feature by feature are odds relative to the usual price
     log D; a feature that costs nothing is in every model.
     """
-    n_features = int(usable.sum())
     log_prior = np.where(usable, 0.0, -np.inf)
     if nats is None:
         return log_prior, None
     if np.ndim(nats) == 0:
         return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, 500.0))))
-    relative = np.where(np.asarray(nats) > 0, np.log(max(n_features, 1)) - np.asarray(nats), np.inf)
-    return np.where(usable, np.resize(relative, len(usable)), -np.inf), None
+    relative = np.where(np.asarray(nats) > 0, np.log(len(usable)) - np.asarray(nats), np.inf)
+    return np.where(usable, relative, -np.inf), None
+
+
+def weighted_correlation(columns: FloatArray, root_weight: FloatArray) -> FloatArray:
+    """Correlations between columns whose rows have been multiplied by √weight."""
+    unit = root_weight / np.sqrt((root_weight**2).sum())
+    columns = columns - np.outer(unit, unit @ columns)
+    length = np.sqrt((columns**2).sum(axis=0))
+    columns = columns / np.where(length > 0, length, 1.0)
+    correlation = columns.T @ columns
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
 def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
     """The credible sets of one fit."""
     places = np.argsort(-fit.probability[fit.active], kind="stable")[:CANDIDATES]
     features = fit.active[places]
-    columns = design.columns(features)
-    columns = columns - columns.mean(axis=0)
-    length = np.sqrt((columns**2).sum(axis=0))
-    columns = columns / np.where(length > 0, length, 1.0)
-    correlation = columns.T @ columns
-    np.fill_diagonal(correlation, 1.0)
+    correlation = weighted_correlation(design.columns(features), design.root_weight)
     return credible_sets(features, fit.draws[:, places] != 0, fit.share, fit.probability[features], correlation)
 
 
