@@ -1,9 +1,10 @@
 """The prior of a set of features whose inclusion rate and whose size of weights are both learned.
 
-A weight is zero with probability 1 - π and otherwise N(0, σ²c). The rate π is log-uniform between one feature and half
-of them. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and 1, which makes
-log c logistic around -log πD (docs/mathematics.md, section 5.5). The rate is integrated out: what is left is a table of
-log p(c, k), the prior of one set with k features at each c of a grid.
+A weight is zero with probability 1 - π and otherwise N(0, c) in units of the noise variance. The rate π lies between
+one feature and half of them: log-uniform, which is indifferent to orders of magnitude, and with one chance in four the
+highest, a dense world. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and
+1, which makes log c logistic around -log πD (docs/mathematics.md, section 9). The rate is integrated out: what is left
+is a table of log p(c, k), the prior of one set with k features at each c of a grid.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from sparsebayes.core.types import FloatArray
 
 HIGHEST_RATE = 0.5
 """Upper end of π. With a higher one every feature of a dense model would be more likely in than out beforehand."""
+DENSE = 0.25
+"""Prior probability of the highest rate by itself. Without it, models of many weak features are not dense enough."""
 RATES = 24
 """Values of π in the sum that integrates it out: more change no log odds by more than 0.01."""
 STEP = 0.5
@@ -24,6 +27,9 @@ SMALLEST_SHARE = 0.02
 LARGEST_RATIO = 1e6
 """Ends of the grid: 2 % of the variance explained by half of the features, and a weight whose variance is a million
 times that of the noise. Beyond the first nothing is visible; beyond the second rounding is."""
+
+FURTHEST = 50.0
+"""Multiples of the typical c at which the grid ends: exp(-50) is nothing."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +42,30 @@ class InclusionPrior:
     rates: FloatArray
     """Values of π."""
     share: FloatArray
-    """log p(c | π), one row for each c."""
+    """log p(c, π), one row for each c."""
 
     @classmethod
-    def of(cls, n_features: int, rate: float | None = None, largest: float = LARGEST_RATIO) -> "InclusionPrior":
-        """For so many features; `rate` is π where it is known, and `largest` bounds c."""
+    def of(
+        cls, n_features: int, rate: float | None = None, noise: float = 1.0, typical: float = np.inf
+    ) -> "InclusionPrior":
+        """For so many features.
+
+        `rate` is π where it is known, and `noise` the variance of the noise in the units of c. With a finite `typical`
+        the prior of c is multiplied by exp(-c/typical): separable classes tell nothing of the size of weights.
+        """
         n_features = max(n_features, 1)
         lowest = 1 / (n_features + 1)
-        log_rates = np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES)
+        rates = np.exp(np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES))
+        parts = np.full(RATES, (1 - DENSE) / RATES)
+        parts[-1] += DENSE
         if rate is not None:
-            log_rates = np.log([rate])
+            rates, parts = np.array([rate]), np.ones(1)
         start = np.log(SMALLEST_SHARE / (HIGHEST_RATE * n_features))
-        log_slabs = np.arange(start, np.log(largest), STEP)
-        ratio = log_slabs[:, None] + log_rates + np.log(n_features)  # logit h
-        share = -np.logaddexp(0, ratio) - np.logaddexp(0, -ratio)
-        return cls(np.exp(log_slabs), n_features, np.exp(log_rates), share)
+        slabs = noise * np.exp(np.arange(start, np.log(LARGEST_RATIO), STEP))
+        ratio = np.log(np.multiply.outer(slabs / noise, rates * n_features))  # logit h
+        share = -np.logaddexp(0, ratio) - np.logaddexp(0, -ratio) + np.log(parts) - (slabs / typical)[:, None]
+        visible = slabs < FURTHEST * typical
+        return cls(slabs[visible], n_features, rates, share[visible])
 
     @cached_property
     def _chosen(self) -> FloatArray:

@@ -9,12 +9,13 @@ multiplies all three numbers. See docs/mathematics.md, section 1.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import digamma, gammaln, xlogy
 
+from sparsebayes.core.polya_gamma import polya_gamma
 from sparsebayes.core.scales import NoiseRule
 from sparsebayes.core.special import jj_lambda, log_sigmoid, sigmoid
 from sparsebayes.core.types import FloatArray, Scalar
@@ -64,6 +65,14 @@ class Likelihood(Protocol):
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
     ) -> Self:
         """The likelihood with its own parameters re-estimated, given mean and variance of every row's η."""
+
+
+@runtime_checkable
+class MixedLikelihood(Protocol):
+    """A likelihood that is a mixture of Gaussian ones: given its sites, drawn at random, it is a Gaussian in η."""
+
+    def draw_sites(self, t: FloatArray, weight: FloatArray, eta: FloatArray, rng: np.random.Generator) -> Sites:
+        """A draw of the sites given η."""
 
 
 def expansion(
@@ -169,6 +178,10 @@ class Gaussian:
 @dataclass(frozen=True)
 class Bernoulli(_Fixed):
     """Two classes t in {0, 1}: p(1 | η) = σ(η), the logistic function. Bound: Jaakkola & Jordan (2000)."""
+
+    def draw_sites(self, t: FloatArray, weight: FloatArray, eta: FloatArray, rng: np.random.Generator) -> Sites:
+        """Pólya-Gamma precisions: given them the likelihood is Gaussian in η."""
+        return Sites(polya_gamma(weight, eta, rng), weight * (t - 0.5), np.zeros_like(eta))
 
     def log_density(self, t: FloatArray, eta: FloatArray) -> FloatArray:
         """t η - log(1 + e^η)."""

@@ -1,5 +1,6 @@
 """Averaging over sets of columns with several chains that start far apart, and a figure of how well they agree."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -8,21 +9,31 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.chain import Place, Stretch, run
-from sparsebayes.engine.flips import Sums
+from sparsebayes.engine.chain import Place, Stretch, added
 from sparsebayes.engine.loop import Callback, Info
 from sparsebayes.engine.sets import Draw, Sets
 
-SETTLING = 500
-"""Flips of each chain that are not counted."""
-ROUND = 1500
-"""Flips of each chain between two looks at how well the chains agree."""
-AGREEMENT = 0.1
-"""Standard error of an inclusion probability, between chains, at which they are said to agree."""
+AGREEMENT = 0.07
+"""Standard error of the least certain inclusion probability, between chains, at which they are said to agree."""
 GRAM_AHEAD = 256
 """Columns of the Gram matrix that are computed in one pass beforehand, where it is too large as a whole."""
 GRAM_FLOPS = 4e9
 """Multiplications for the whole Gram matrix up to which it is computed beforehand: about a second's work."""
+
+Run = Callable[[Place, int], tuple[Place, Stretch]]
+"""Lets a chain go on from its place for so many flips."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long chains run, in flips of each."""
+
+    n_chains: int
+    settling: int
+    """Not counted."""
+    round: int
+    """Between two looks at how well the chains agree."""
+    most: int
 
 
 @dataclass(frozen=True)
@@ -36,53 +47,54 @@ class Averaged:
     """Of each weight, zero where it is out."""
     sizes: FloatArray
     """Probability of 0, 1, … columns."""
-    noise: float
+    rest: float
+    """Mean of ρ, from which the noise follows."""
     draws: list[Draw]
     error: float
     """Largest standard error of an inclusion probability, from the spread between the chains."""
     effective_size: float
-    """Independent sets that the draws are worth."""
+    """Equally weighted draws that the draws are worth."""
     n_flips: int
     """Of each chain."""
-    converged: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the chains agree."""
+        return self.error <= AGREEMENT
 
 
 def average(
-    sets: Sets,
-    start: IntArray,
+    run: Run,
+    starts: list[IntArray],
+    schedule: Schedule,
     *,
-    n_chains: int,
-    max_flips: int,
     seed: int,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Averaged:
-    """Let chains run until their inclusion probabilities agree, or for `max_flips` flips each.
-
-    Every second chain starts at `start`; the others start with nothing and with half as many columns as there can be.
-    """
-    prepare(sets)
-    generators = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(n_chains)]
-    starts = first_sets(sets, start, n_chains)
+    """Let chains run from these sets until their inclusion probabilities agree, or as long as the schedule allows."""
+    generators = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(len(starts))]
     places = [Place(active, -1, rng) for active, rng in zip(starts, generators, strict=True)]
-    parallel = Parallel(n_jobs=n_jobs)
-    ends = parallel(delayed(single_threaded)(sets, place, min(SETTLING, max_flips)) for place in places)
-    places = [place for place, _ in ends]
     chains: list[list[Stretch]] = [[] for _ in places]
+    parallel = Parallel(n_jobs=n_jobs)
+
+    def go_on(n_flips: int) -> list[Stretch]:
+        ends = parallel(delayed(single_threaded)(run, place, n_flips) for place in places)
+        places[:] = [place for place, _ in ends]
+        return [stretch for _, stretch in ends]
+
+    go_on(min(schedule.settling, schedule.most))
     done, steps, stopped = 0, 0, False
     while True:
-        n = min(ROUND, max_flips - done)
-        ends = parallel(delayed(single_threaded)(sets, place, n) for place in places)
-        done += n
-        places = [place for place, _ in ends]
-        for chain, (_, stretch) in zip(chains, ends, strict=True):
+        n = min(schedule.round, schedule.most - done)
+        for chain, stretch in zip(chains, go_on(n), strict=True):
             chain.append(stretch)
-        found = summary(sets, chains, done)
+        done, steps = done + n, steps + 1
+        found = summary(chains, done)
         if callback is not None:
-            steps += 1
             size = int(found.sizes @ np.arange(len(found.sizes)))
             stopped = bool(callback(steps, Info(np.nan, found.error, size, action="average")))
-        if found.converged or stopped or done >= max_flips:
+        if found.agrees or stopped or done >= schedule.most:
             return found
 
 
@@ -99,15 +111,13 @@ def prepare(sets: Sets) -> None:
         design.gram_column(int(likely[0]), lambda: likely)
 
 
-def first_sets(sets: Sets, start: IntArray, n_chains: int) -> list[IntArray]:
-    """Far apart: what the search found, nothing, and the columns that go best with the sets alone."""
-    usable = np.flatnonzero(np.isfinite(sets.log_prior))
-    order = usable[np.argsort(-np.abs(sets.problem.projection[usable]), kind="stable")]
-    many = order[: min(sets.problem.design.n_rows, len(usable)) // 2]
-    others = [usable[:0], many]
-    start = np.intersect1d(start, usable)
-    chosen = [start if k % 2 == 0 else others[k // 2 % 2] for k in range(n_chains)]
-    return [np.union1d(each, sets.forced).astype(np.intp) for each in chosen]
+def first_sets(found: IntArray, score: FloatArray, log_prior: FloatArray, n_rows: int, n_chains: int) -> list[IntArray]:
+    """Starts far apart: what a search found, nothing, and half as many columns as there can be, by their score."""
+    usable, forced = np.flatnonzero(np.isfinite(log_prior)), np.flatnonzero(log_prior == np.inf)
+    order = usable[np.argsort(-np.abs(score[usable]), kind="stable")]
+    others = [usable[:0], order[: min(n_rows, len(usable)) // 2]]
+    chosen = [np.intersect1d(found, usable) if k % 2 == 0 else others[k // 2 % 2] for k in range(n_chains)]
+    return [np.union1d(each, forced).astype(np.intp) for each in chosen]
 
 
 @cache
@@ -115,44 +125,39 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def single_threaded(sets: Sets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
+def single_threaded(run: Run, place: Place, n_flips: int) -> tuple[Place, Stretch]:
     """One BLAS thread: products are small, and the answer must not depend on the number of threads."""
     with _blas().limit(limits=1):
-        return run(sets, place, n_flips)
+        return run(place, n_flips)
 
 
-def summary(sets: Sets, chains: list[list[Stretch]], n_flips: int) -> Averaged:
+def summary(chains: list[list[Stretch]], n_flips: int) -> Averaged:
     """Averages over all chains, each with the same say; a chain's states count by their weights."""
     sums = [added([stretch.sums for stretch in chain]) for chain in chains]
     totals = np.array([each.total for each in sums])
     each_probability = np.array([each.included for each in sums]) / totals[:, None]
-    probability, mean, second, sizes = (
+    mean, second, sizes, rest = (
         np.mean([np.asarray(part) / total for part, total in zip(parts, totals, strict=True)], axis=0)
-        for parts in zip(*(each[:4] for each in sums), strict=True)
+        for parts in zip(*(each[1:5] for each in sums), strict=True)
     )
-    noise = float(np.mean([each.noise / each.total for each in sums])) / max(sets.n - 2, 1.0)
-    error = float(each_probability.std(axis=0, ddof=1).max()) / np.sqrt(len(chains)) if len(chains) > 1 else 0.0
     draws = [
-        replace(draw, share=draw.share / (total * len(chains)))
-        for chain, total in zip(chains, totals, strict=True)
+        replace(draw, share=draw.share / total)
+        for chain, total in zip(
+            chains, (sum(draw.share for stretch in chain for draw in stretch.draws) for chain in chains), strict=True
+        )
         for stretch in chain
         for draw in stretch.draws
     ]
     shares = np.array([draw.share for draw in draws])
+    several = len(chains) > 1
     return Averaged(
-        probability=probability,
+        probability=each_probability.mean(axis=0),
         mean=mean,
         std=np.sqrt(np.maximum(second - mean**2, 0.0)),
         sizes=sizes,
-        noise=noise if sets.learns_noise else 1.0,
+        rest=float(rest),
         draws=draws,
-        error=error,
+        error=float(each_probability.std(axis=0, ddof=1).max() / np.sqrt(len(chains))) if several else 0.0,
         effective_size=float(shares.sum() ** 2 / (shares**2).sum()),
         n_flips=n_flips,
-        converged=error <= AGREEMENT,
     )
-
-
-def added(parts: list[Sums]) -> Sums:
-    """Sums of several stretches of one chain."""
-    return Sums(*(sum(values[1:], start=values[0]) for values in zip(*parts, strict=True)))

@@ -179,26 +179,40 @@ class Flips:
         return image @ self.rows
 
     def run(self, choices: FloatArray, picks: FloatArray) -> float:
-        """One flip for each random number; adds the states to the sums, and returns the sum of their weights.
+        """One flip for each random number; adds the states to the sums, and returns the sum of their weights 1/Z.
 
         Of the states one is picked with probabilities proportional to their weights.
         """
-        included, first, second, sizes, noise, total = self.sums
-        before = total
+        before = self.sums.total
         for choice, pick in zip(choices, picks, strict=True):
-            found = np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right")
-            self.toggle(int(min(found, self.last_movable)))
-            share = 1 / self.total
-            included += share * self.p
-            mean, active = self.weight[self.active], self.active
-            first[active] += share * mean
-            second[active] += share * (mean**2 + self.variance[active])
-            sizes[len(self.active)] += share
-            noise, total = noise + share * self.rest, total + share
-            if pick * (total - before) < share:
+            self.toggle(self._chosen(choice))
+            self._add(1 / self.total)
+            if pick * (self.sums.total - before) * self.total < 1:
                 self.picked = list(self.active)
-        self.sums = Sums(included, first, second, sizes, noise, total)
-        return total - before
+        return self.sums.total - before
+
+    def walk(self, choices: FloatArray, tests: FloatArray) -> None:
+        """Flips that are accepted with Z/Z', so that all states count the same; adds the states to the sums."""
+        for choice, test in zip(choices, tests, strict=True):
+            j, before = self._chosen(choice), self.total
+            self.toggle(j)
+            if test * self.total > before:
+                self.toggle(j)
+            self._add(1.0)
+
+    def _chosen(self, choice: float) -> int:
+        """A column, by its eagerness to flip."""
+        found = int(np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right"))
+        return min(found, self.last_movable)
+
+    def _add(self, share: float) -> None:
+        included, first, second, sizes, noise, total = self.sums
+        mean, active = self.weight[self.active], self.active
+        included += share * self.p
+        first[active] += share * mean
+        second[active] += share * (mean**2 + self.variance[active])
+        sizes[len(active)] += share
+        self.sums = Sums(included, first, second, sizes, noise + share * self.rest, total + share)
 
 
 def make_flips(*args: Any) -> "Flips | compiled.native.Flips":

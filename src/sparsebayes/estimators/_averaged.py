@@ -61,20 +61,24 @@ def averaged_fit(
     *,
     level: float | None,
     unit: float = 1.0,
+    noise: float = 0.0,
     freedom: float = np.inf,
 ) -> AveragedFit:
-    """Averages in the data's units: w = w_standard / scale, and y = level + unit t (level None: no intercept)."""
+    """Averages in the data's units: w = w_standard / scale, and y = level + unit t (level None: no intercept).
+
+    The intercept of the draws is measured from `level`.
+    """
     drawn = np.zeros((len(found.draws), len(found.probability)))
     for row, draw in zip(drawn, found.draws, strict=True):
         row[draw.active] = draw.weights
     columns = np.flatnonzero(drawn.any(axis=0) | (found.probability > VISIBLE))
     drawn = drawn[:, columns] / scale[columns]
     mean = found.mean[columns] / scale[columns]
-    if level is not None:
-        levels = level + unit * np.array([draw.level for draw in found.draws])
-        drawn, mean = np.column_stack([drawn, levels]), np.append(mean, level)
     share = np.array([draw.share for draw in found.draws])
     share = share / share.sum()
+    if level is not None:
+        levels = level + unit * np.array([draw.level for draw in found.draws])
+        drawn, mean = np.column_stack([drawn, levels]), np.append(mean, share @ levels)
     root = np.sqrt(share)[:, None] * (drawn - share @ drawn)
     if len(root) > root.shape[1]:
         root = np.linalg.qr(root, mode="r")
@@ -93,9 +97,9 @@ def averaged_fit(
         worth=single.worth,
         min_gain=single.min_gain,
         gap=single.gap,
-        converged=single.converged and found.converged,
+        converged=single.converged and found.agrees,
         n_jittered=single.n_jittered,
-        noise_variance=unit**2 * found.noise,
+        noise_variance=unit**2 * noise,
         freedom=freedom,
         noise_at_floor=single.noise_at_floor,
         probability=found.probability,
@@ -116,6 +120,6 @@ def constant_average(single: LinearFit, n_features: int) -> AveragedFit:
     sizes = np.zeros(n_features + 1)
     sizes[0] = 1.0
     draw = Draw(np.empty(0, dtype=np.intp), np.empty(0), 0.0, 0.0, 1.0)
-    found = Averaged(nothing, nothing, nothing, sizes, 0.0, [draw], 0.0, 1.0, 0, True)
+    found = Averaged(nothing, nothing, nothing, sizes, 0.0, [draw], 0.0, 1.0, 0)
     level = single.mean[-1] if single.basis.ones else None
     return averaged_fit(single, found, np.ones(n_features), nothing, level=level, freedom=1.0)

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,13 +17,20 @@ from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.design import Design
-from sparsebayes.engine.averaging import AGREEMENT, Averaged, average
+from sparsebayes.engine import chain
+from sparsebayes.engine.augmented import FLIPS, Augmented
+from sparsebayes.engine.averaging import AGREEMENT, Averaged, Run, Schedule, average, first_sets, prepare
+from sparsebayes.engine.flips import STEEPEST
 from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
+from sparsebayes.engine.shared_sites import average_under_sites
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._base import progress
 from sparsebayes.estimators._linear import LinearFit
 
+LOGISTIC_VARIANCE = np.pi**2 / 3
+"""Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
 WIDEST = 20_000
 """Features up to which average="auto" averages: about ten seconds' work."""
 CANDIDATES = 500
@@ -63,6 +71,7 @@ class AveragingMixin:
     n_features_in_: int
     relevance_: FloatArray
     _fits: Sequence[LinearFit]
+    coef_: FloatArray
     inclusion_probability_: FloatArray
     credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
 
@@ -87,34 +96,90 @@ class AveragingMixin:
         return getattr(getattr(self, "model_", self), "_fits", [])
 
     def _sampled(
-        self, problem: LeastSquares, nats: FloatArray | float | None, start: IntArray, known_noise: bool = False
+        self,
+        run: Run,
+        start: IntArray,
+        score: FloatArray,
+        log_prior: FloatArray,
+        n_rows: int,
+        settling: int,
+        round: int,
     ) -> Averaged:
-        """Averages over the models of a least-squares problem; `nats` are the prices that were set, if any were."""
-        usable = problem.column_energy > 0
-        log_prior, rate = prior_odds(nats, usable)
-        sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate), not known_noise)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        """What the chains of this estimator's parameters find; `score` says which columns go with the target."""
         return average(
-            sets,
-            start,
-            n_chains=self.n_chains,
-            max_flips=self.max_flips,
-            seed=seed,
+            run,
+            first_sets(start, score, log_prior, n_rows, self.n_chains),
+            Schedule(self.n_chains, settling, round, self.max_flips),
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             n_jobs=self.n_jobs,
             callback=progress(self.verbose),
         )
+
+    def _average_gaussian(self, problem: LeastSquares, nats: FloatArray | float, start: IntArray) -> Averaged:
+        """Averages over the models of a least-squares problem whose noise is learned."""
+        log_prior, rate = self._prior_odds(nats, problem.column_energy > 0)
+        sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate))
+        prepare(sets)
+        run = partial(chain.run, sets)
+        return self._sampled(run, start, problem.projection, log_prior, problem.design.n_rows, 500, 1500)
+
+    def _average_classes(self, problem: Problem, nats: FloatArray | float, start: IntArray) -> Averaged:
+        """Averages over the models of a logistic problem."""
+        log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
+        n_features = int(np.isfinite(log_prior).sum())
+        prior = InclusionPrior.of(n_features, rate, noise=LOGISTIC_VARIANCE, typical=LOGISTIC_VARIANCE)
+        augmented = Augmented(problem, log_prior, prior)
+        residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
+        score = problem.design.project(residual)
+        return self._sampled(augmented.run, start, score, log_prior, len(problem.t), 100 * FLIPS, 250 * FLIPS)
+
+    def _average_by_sites(
+        self,
+        problem: Problem,
+        nats: FloatArray | float,
+        start: IntArray,
+        moments: tuple[FloatArray, FloatArray],
+        noise: float,
+        typical: float,
+    ) -> Averaged:
+        """Averages under sites that all models share; `moments` are mean and variance of every row's predictor."""
+        log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
+        prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical)
+
+        def sample(least_squares: LeastSquares) -> Averaged:
+            sets = Sets(least_squares, log_prior, prior, learns_noise=False)
+            prepare(sets)
+            run, score = partial(chain.run, sets), least_squares.projection
+            return self._sampled(run, start, score, log_prior, len(problem.t), 500, 1500)
+
+        return average_under_sites(problem, *moments, sample)
+
+    def _prior_odds(self, nats: FloatArray | float, usable: AnyArray) -> tuple[FloatArray, float | None]:
+        """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.
+
+        One price for all features is a rate of its own. Prices feature by feature are odds relative to the usual price
+        log D; a feature that costs nothing is in every model.
+        """
+        log_prior = np.where(usable, 0.0, -np.inf)
+        if isinstance(self.min_gain, str):
+            return log_prior, None
+        if np.ndim(nats) == 0:
+            return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, STEEPEST))))
+        relative = np.where(np.asarray(nats) > 0, np.log(len(usable)) - np.asarray(nats), np.inf)
+        return np.where(usable, relative, -np.inf), None
 
     def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
         self.model_ = copy(self)
         self.model_.average = False
         self._fits = fits
-        self.inclusion_probability_ = _stacked([fit.probability for fit in fits], single)
         coef = np.zeros((len(fits), self.n_features_in_))
         for row, fit in zip(coef, fits, strict=True):
             row[fit.active] = fit.coef
-        self.coef_ = _stacked(list(coef), single)
-        self.coef_std_ = _stacked([fit.std for fit in fits], single)
+        shape = self.model_.coef_.shape
+        self.coef_ = coef.reshape(shape)
+        self.coef_std_ = np.reshape([fit.std for fit in fits], shape)
+        self.inclusion_probability_ = np.reshape([fit.probability for fit in fits], shape)
         self.n_features_posterior_ = _several([np.trim_zeros(fit.sizes, "b") for fit in fits], single)
         self.active_ = _several([np.flatnonzero(fit.probability >= CLAIMED) for fit in fits], single)
         sets = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
@@ -145,21 +210,6 @@ class AveragingMixin:
         return np.flatnonzero(mask) if indices else mask
 
 
-def prior_odds(nats: FloatArray | float | None, usable: AnyArray) -> tuple[FloatArray, float | None]:
-    """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.
-
-    One price for all features is a rate of its own. Prices feature by feature are odds relative to the usual price
-    log D; a feature that costs nothing is in every model.
-    """
-    log_prior = np.where(usable, 0.0, -np.inf)
-    if nats is None:
-        return log_prior, None
-    if np.ndim(nats) == 0:
-        return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, 500.0))))
-    relative = np.where(np.asarray(nats) > 0, np.log(len(usable)) - np.asarray(nats), np.inf)
-    return np.where(usable, relative, -np.inf), None
-
-
 def weighted_correlation(columns: FloatArray, root_weight: FloatArray) -> FloatArray:
     """Correlations between columns whose rows have been multiplied by √weight."""
     unit = root_weight / np.sqrt((root_weight**2).sum())
@@ -177,10 +227,6 @@ def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
     features = fit.active[places]
     correlation = weighted_correlation(design.columns(features), design.root_weight)
     return credible_sets(features, fit.draws[:, places] != 0, fit.share, fit.probability[features], correlation)
-
-
-def _stacked(rows: list[FloatArray], single: bool) -> FloatArray:
-    return rows[0] if single else np.array(rows)
 
 
 def _several(parts: list[AnyArray], single: bool) -> Any:

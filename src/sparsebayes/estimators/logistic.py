@@ -18,14 +18,22 @@ from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
+from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
+from sparsebayes.estimators._averaging import LOGISTIC_VARIANCE, PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 
+LARGEST = 1_000_000
+"""Numbers in X up to which Pólya-Gamma variables are drawn: rows have to be weighted anew thousands of times."""
+TALL = 20
+"""Rows per feature from which on larger data are averaged too, under sites that all models share."""
 
-class SparseLogisticRegression(LinearClassifier):
+
+class SparseLogisticRegression(AveragingMixin, LinearClassifier):
     """Logistic regression that finds which features matter.
 
     Parameters
@@ -114,7 +122,7 @@ class SparseLogisticRegression(LinearClassifier):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "prior": [StrOptions({prior for prior, _ in recipes.CLASSIFICATION})],
         "inference": [StrOptions({inference for _, inference in recipes.CLASSIFICATION})],
-        "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "min_gain": MIN_GAIN,
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
         "penalty": [Interval(Real, 0, None, closed="neither")],
@@ -125,8 +133,8 @@ class SparseLogisticRegression(LinearClassifier):
         "intercept_prior": [StrOptions({"flat", "ard"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
-        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        **PARAMETERS,
     }
 
     def __init__(
@@ -134,7 +142,7 @@ class SparseLogisticRegression(LinearClassifier):
         *,
         prior: str = "ard",
         inference: str = "laplace",
-        min_gain: str | float = "auto",
+        min_gain: Any = "auto",
         rule: str = "fixed-point",
         max_scale: float = 1000.0,
         penalty: float = 1.0,
@@ -145,6 +153,10 @@ class SparseLogisticRegression(LinearClassifier):
         intercept_prior: str = "flat",
         max_iter: int = 10_000,
         tol: float = 1e-6,
+        average: bool | str = "auto",
+        n_chains: int = 4,
+        max_flips: int = 10_000,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -161,6 +173,10 @@ class SparseLogisticRegression(LinearClassifier):
         self.intercept_prior = intercept_prior
         self.max_iter = max_iter
         self.tol = tol
+        self.average = average
+        self.n_chains = n_chains
+        self.max_flips = max_flips
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -188,13 +204,20 @@ class SparseLogisticRegression(LinearClassifier):
                 f"inference={self.inference!r} and prior={self.prior!r}"
             )
         X, codes, weight = self._validated(X, y, sample_weight)
-        priced = self.prior == "ard" and self._price(weight, X.shape[1]) > 0
+        priced = self.prior == "ard" and np.max(self._price(weight, X.shape[1])) > 0
         joint = self.multi_class == "softmax" or (self.multi_class == "auto" and has_softmax and not priced)
         if len(self.classes_) > 2 and joint:
             self._store_joint(self._fit_joint(X, codes, weight))
-        else:
-            self._store(self._fit_all(X, codes, weight))
+            warn_unless_converged(self)
+            return self
+        found = self._fit_all(X, codes, weight)
+        self._store([fit for fit, _ in found])
         warn_unless_converged(self)
+        averaged = [fit for _, fit in found if fit is not None]
+        if averaged:
+            rows, _ = self._rows(X, weight)
+            self._store_averages(averaged, [rows] * len(averaged), single=len(averaged) == 1)
+            self.intercept_ = np.array([fit.intercept for fit in averaged])
         return self
 
     def _rows(self, X: FloatArray, weight: FloatArray) -> tuple[DenseRows, bool]:
@@ -206,13 +229,23 @@ class SparseLogisticRegression(LinearClassifier):
             return rows.standardised(weight, centre=flat).unweighted(), flat
         return rows.centred(weight) if flat else rows, flat
 
-    def _price(self, weight: FloatArray, n_claims: int) -> float:
+    def _averages(self, X: FloatArray) -> bool:
+        """Whether to average over models."""
+        needs = {
+            "prior='ard'": self.prior == "ard",
+            "inference='laplace'": self.inference == "laplace",
+            "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
+            "multi_class 'auto' or 'one-vs-rest'": self.multi_class != "softmax",
+        }
+        missing = [need for need, holds in needs.items() if not holds]
+        few = X.size <= LARGEST or len(X) >= TALL * X.shape[1]
+        return self._chooses_average(X.shape[1], missing) and (self.average is True or few)
+
+    def _price(self, weight: FloatArray, n_claims: int) -> FloatArray | float:
         """Nats asked for a feature when so many claims could be made from rows of this weight."""
         if self.prior != "ard":
             return 0.0
-        if self.min_gain == "auto":
-            return classification_price(float(weight.sum()), n_claims)
-        return float(self.min_gain)
+        return feature_prices(self, classification_price(float(weight.sum()), n_claims))
 
     def _least_alpha(self, rows: DenseRows, weight: FloatArray) -> float:
         """The prior precision that belongs to `max_scale`, for columns of the rows' mean square."""
@@ -226,8 +259,12 @@ class SparseLogisticRegression(LinearClassifier):
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
         price = self._price(weight, n_features * (n_classes - 1))
+        if np.ndim(price):
+            raise ValueError("multi_class='softmax' needs one min_gain for all features; use 'one-vs-rest'")
         least = self._least_alpha(rows, weight)
-        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
+        problem = SoftmaxProblem(
+            rows, codes, n_classes, weight, flat, float(price), 0.0, np.zeros(rows.n_columns), least
+        )
         trace = Trace()
         fit = solve(
             problem,
@@ -236,9 +273,12 @@ class SparseLogisticRegression(LinearClassifier):
             trace=trace,
             settings=Settings(self.tol, self.max_iter, progress(self.verbose)),
         )
-        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, price, trace)
+        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, float(price), trace)
 
-    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
+    def _fit_binary(  # type: ignore[override]
+        self, X: FloatArray, t: FloatArray, weight: FloatArray
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The best single model and, if so wished, the average over models."""
         rows, flat = self._rows(X, weight)
         n_features = X.shape[1]
         price = self._price(weight, n_features)
@@ -253,7 +293,16 @@ class SparseLogisticRegression(LinearClassifier):
             flat_intercept=flat,
             bounded=self.inference == "variational",
         )
-        return glm_fit(problem, self._solve(problem), n_features)
+        result = self._solve(problem)
+        single = glm_fit(problem, result, n_features)
+        if not self._averages(X):
+            return single, None
+        if X.size <= LARGEST:
+            found = self._average_classes(problem, price, result.active)
+        else:
+            moments = single.latent(X), single.latent_variance(X)
+            found = self._average_by_sites(problem, price, result.active, moments, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE)
+        return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
 
     def _solve(self, problem: Problem) -> Result:
         options = recipes.Options(self.rule, self.penalty, weighted_lasso)

@@ -169,16 +169,29 @@ struct Flips {
         const double before = sums.total;
         for (size_t step = 0; step < choices.size(); ++step) {
             toggle(choose(choices[step] * total));
-            const double share = 1 / total;
-            for (size_t j = 0; j < size(); ++j) sums.included[j] += share * p[j];
-            for (const auto j : active) {
-                sums.first[j] += share * weight[j];
-                sums.second[j] += share * (weight[j] * weight[j] + variance[j]);
-            }
-            sums.sizes[active.size()] += share, sums.noise += share * rest, sums.total += share;
-            if (picks[step] * (sums.total - before) < share) picked = active;
+            add(1 / total);
+            if (picks[step] * (sums.total - before) * total < 1) picked = active;
         }
         return sums.total - before;
+    }
+
+    void walk(const Vector &choices, const Vector &tests) {
+        for (size_t step = 0; step < choices.size(); ++step) {
+            const double before = total;
+            const std::int64_t j = choose(choices[step] * total);
+            toggle(j);
+            if (tests[step] * total > before) toggle(j);
+            add(1.0);
+        }
+    }
+
+    void add(double share) {
+        for (size_t j = 0; j < size(); ++j) sums.included[j] += share * p[j];
+        for (const auto j : active) {
+            sums.first[j] += share * weight[j];
+            sums.second[j] += share * (weight[j] * weight[j] + variance[j]);
+        }
+        sums.sizes[active.size()] += share, sums.noise += share * rest, sums.total += share;
     }
 
     std::int64_t choose(double wanted) const {

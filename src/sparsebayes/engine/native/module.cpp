@@ -237,6 +237,11 @@ NB_MODULE(_native, module) {
             nb::gil_scoped_release unlocked;
             return self.run(choose, pick);
         }, "choices"_a, "picks"_a)
+        .def("walk", [](Flips &self, nb::handle choices, nb::handle tests) {
+            const Vector choose = numbers(choices), test = numbers(tests);
+            nb::gil_scoped_release unlocked;
+            self.walk(choose, test);
+        }, "choices"_a, "tests"_a)
         .def_ro("active", &Flips::active)
         .def_ro("picked", &Flips::picked)
         .def_ro("total", &Flips::total)
