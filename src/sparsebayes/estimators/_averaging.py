@@ -1,7 +1,7 @@
 """What the linear estimators that average over models share: parameters, fitted attributes, claims."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
@@ -46,10 +46,10 @@ PARAMETERS: dict[str, list[Any]] = {
 
 
 AVERAGES = (
-    "model_",
+    "_singles",
+    "_credible",
     "inclusion_probability_",
     "coef_std_",
-    "credible_sets_",
     "n_features_posterior_",
     "chain_error_",
     "effective_sample_size_",
@@ -73,7 +73,10 @@ class AveragingMixin:
     _fits: Sequence[LinearFit]
     coef_: FloatArray
     inclusion_probability_: FloatArray
-    credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
+    _singles: Sequence[LinearFit]
+    """The best single models, where `_fits` are averages."""
+    _credible: list[list[CredibleSet]]
+    _store_single: Callable[[Sequence[LinearFit]], None]
 
     def _chooses_average(self, n_features: int, missing: list[str]) -> bool:
         """Whether to average: "auto" does where that takes seconds and no price for a single model was set.
@@ -93,7 +96,27 @@ class AveragingMixin:
 
     def _single_fits(self) -> Sequence[LinearFit]:
         """The best single models of an earlier fit, if there was one."""
-        return getattr(getattr(self, "model_", self), "_fits", [])
+        return getattr(self, "_singles", None) or getattr(self, "_fits", [])
+
+    @property
+    def model_(self) -> Any:
+        """The best single model, as an estimator of its own (this one, if it does not average)."""
+        check_is_fitted(self)
+        if not hasattr(self, "_singles"):
+            return self
+        model = copy(self)
+        model._forget_averages()
+        model.average = False
+        model._store_single(self._singles)
+        return model
+
+    @property
+    def credible_sets_(self) -> Any:
+        """Sets of correlated features of which at least one matters; for several fits, a list for each."""
+        if not hasattr(self, "_credible"):
+            raise AttributeError("only a model that averages has credible_sets_")
+        single = getattr(self, "_single", len(self._credible) == 1)
+        return self._credible[0] if single else self._credible
 
     def _sampled(
         self,
@@ -170,20 +193,17 @@ class AveragingMixin:
 
     def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
-        self.model_ = copy(self)
-        self.model_.average = False
-        self._fits = fits
+        self._singles, self._fits = self._fits, fits
         coef = np.zeros((len(fits), self.n_features_in_))
         for row, fit in zip(coef, fits, strict=True):
             row[fit.active] = fit.coef
-        shape = self.model_.coef_.shape
+        shape = self.coef_.shape
         self.coef_ = coef.reshape(shape)
         self.coef_std_ = np.reshape([fit.std for fit in fits], shape)
         self.inclusion_probability_ = np.reshape([fit.probability for fit in fits], shape)
         self.n_features_posterior_ = _several([np.trim_zeros(fit.sizes, "b") for fit in fits], single)
         self.active_ = _several([np.flatnonzero(fit.probability >= CLAIMED) for fit in fits], single)
-        sets = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
-        self.credible_sets_ = sets[0] if single else sets
+        self._credible = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
         self.chain_error_ = max(fit.error for fit in fits)
         self.effective_sample_size_ = min(fit.effective_size for fit in fits)
         self.n_flips_ = max(fit.n_flips for fit in fits)

@@ -259,6 +259,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             averaged = [fit for _, fit in found if fit is not None]
             self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
+            self.covariance_ = self._arrays([fit.covariance for fit in averaged])
         return self
 
     def _check_noise(self) -> None:
