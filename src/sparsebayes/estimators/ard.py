@@ -79,7 +79,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=10000
-        Largest number of steps of each chain. They stop earlier if they agree: a standard error of 0.1 for the least
+        Largest number of steps of each chain. They stop earlier if they agree: a standard error of 0.07 for the least
         certain inclusion probability.
     n_jobs : int or None, default=None
         Number of chains that run at the same time (joblib). The answer does not depend on it.
