@@ -12,7 +12,8 @@ def mean_and_variance(shape, tilt):
     """Of PG(shape, tilt): Polson, Scott and Windle 2013."""
     if tilt == 0:
         return shape / 4, shape / 24
-    return shape * np.tanh(tilt / 2) / (2 * tilt), shape * (np.sinh(tilt) - tilt) / (4 * tilt**3 * np.cosh(tilt / 2) ** 2)
+    variance = shape * (np.sinh(tilt) - tilt) / (4 * tilt**3 * np.cosh(tilt / 2) ** 2)
+    return shape * np.tanh(tilt / 2) / (2 * tilt), variance
 
 
 @pytest.mark.parametrize("shape", [1.0, 0.3, 2.5])

@@ -82,7 +82,7 @@ def shared(problem, prior, seed=0):
     def sample(least_squares):
         sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
         prepare(sets)
-        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(2, 500, 3000, 3000), seed=seed)
+        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed)
 
     level = problem.base_level(problem.likelihood)
     return average_under_sites(problem, np.full(n, level), np.zeros(n), sample)
