@@ -155,7 +155,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         tol: float = 1e-6,
         average: bool | str = "auto",
         n_chains: int = 4,
-        max_flips: int = 10_000,
+        max_flips: int = 6000,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
