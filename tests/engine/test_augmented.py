@@ -1,112 +1,116 @@
-"""Chains of a logistic likelihood against all sets of two columns, their weights integrated by quadrature."""
+"""Chains for classes against enumeration of all sets with quadrature, and against sites that all sets share."""
 
-from dataclasses import replace
-from itertools import product
+import itertools
+from functools import partial
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from scipy.special import expit, logsumexp
 
 from sparsebayes.core.inclusion import InclusionPrior
-from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.likelihoods import Bernoulli, Poisson
 from sparsebayes.core.priors import ARD
-from sparsebayes.core.special import log_sigmoid, sigmoid
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import chain
 from sparsebayes.engine.augmented import Augmented
+from sparsebayes.engine.averaging import Schedule, average, prepare
 from sparsebayes.engine.chain import Place
 from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.sets import Sets
+from sparsebayes.engine.shared_sites import average_under_sites, averaged_sites
 
-SETS = [[], [0], [1], [0, 1]]
-NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
-
-
-def make_augmented(log_prior, weight, flat):
-    rng = np.random.default_rng(5)
-    X = rng.standard_normal((16, 2))
-    X[:, 1] += 0.7 * X[:, 0]
-    t = (X[:, 0] + 0.4 + 0.8 * rng.logistic(size=16) > 0).astype(float)
-    design = DenseRows.of(X).standardised(weight, centre=flat).unweighted()
-    problem = Problem(design=design, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=flat)
-    return Augmented(problem, np.asarray(log_prior), InclusionPrior.of(2, noise=3.3, typical=3.3))
+NOTHING = np.empty(0, dtype=np.intp)
+NOISE = np.pi**2 / 3
 
 
-def integrals(Z, t, weight, precision):
-    """log ∫ p(t | Zw) exp(-½ Σ precision w²) dw, and the mean of w: quadrature around the mode."""
-
-    def log_density(w):
-        eta = w @ Z.T
-        return (weight * (t * eta + log_sigmoid(-eta))).sum(axis=-1) - 0.5 * w**2 @ precision
-
-    mode = np.zeros(Z.shape[1])
-    for _ in range(50):  # Newton; the steps of these small problems never overshoot
-        p = sigmoid(Z @ mode)
-        H = (Z.T * (weight * p * (1 - p))) @ Z + np.diag(precision)
-        mode = mode + np.linalg.solve(H, Z.T @ (weight * (t - p)) - precision * mode)
-    spread = 1.3 * np.linalg.cholesky(np.linalg.inv(H))  # wider than the curvature says: the tails are heavier
-    z = np.array(list(product(NODES, repeat=len(mode)))).reshape(-1, len(mode))
-    log_weight = np.log([np.prod(each) for each in product(WEIGHTS, repeat=len(mode))]) + 0.5 * (z**2).sum(axis=1)
-    w = mode + z @ spread.T
-    log_terms = log_weight + log_density(w)
-    terms = np.exp(log_terms - log_terms.max())
-    log_integral = log_terms.max() + np.log(terms.sum()) + np.log(np.diag(spread)).sum()
-    return log_integral, terms @ w / terms.sum()
+def problem_of(X, t, likelihood=None, weight=None):
+    weight = np.ones(len(t)) if weight is None else weight
+    design = DenseRows.of(X).standardised(weight, centre=True).unweighted()
+    return Problem(design=design, t=t, weight=weight, likelihood=likelihood or Bernoulli(), prior=ARD())
 
 
-def exact(augmented):
-    """Inclusion probabilities and mean weights."""
-    problem, prior, Phi = augmented.problem, augmented.prior, augmented.Phi
-    log_p, inside, means = [], [], []
-    for S, (slab, c) in product(SETS, enumerate(prior.slabs)):
-        k, flat = len(S), problem.flat_intercept
-        Z = np.column_stack([Phi[:, S], *[np.ones(len(Phi))] * flat])
-        precision = np.append(np.full(k, 1 / c), [0.0] * flat)
-        value, mean = integrals(Z, problem.t, problem.weight, precision) if Z.size else (empty(problem), [])
-        value += prior.log_size(k)[slab] + augmented.log_prior[S].sum() - 0.5 * k * np.log(2 * np.pi * c)
-        log_p.append(value)
-        inside.append(np.isin([0, 1], S))
-        row = np.zeros(2)
-        row[S] = mean[:k]
-        means.append(row)
-    p = np.exp(np.array(log_p) - np.max(log_p))
-    return np.concatenate([p @ np.array(inside), p @ np.array(means)]) / p.sum()
+def enumerated(problem, prior, n_nodes, levels):
+    """Inclusion probabilities by quadrature over weights and intercept, for every set and every c."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+    shares = shares / shares.sum()
+    Phi, t, D = problem.design.columns(slice(None)), problem.t, problem.design.n_columns
+    log_p, inside = [], []
+    for S in itertools.product([0, 1], repeat=D):
+        index, k = np.flatnonzero(S), sum(S)
+        grid = np.array(list(itertools.product(nodes, repeat=k))).reshape(n_nodes**k, k)
+        share = np.array([np.prod(each) for each in itertools.product(shares, repeat=k)])
+        for c, log_prior in zip(prior.slabs, prior.log_size(k), strict=True):
+            eta = (np.sqrt(c) * grid @ Phi[:, index].T)[:, None, :] + levels[None, :, None]
+            value = (problem.weight * problem.likelihood.log_density(t, eta)).sum(axis=-1)
+            log_p.append(log_prior + logsumexp(value, b=share[:, None] * (levels[1] - levels[0])))
+            inside.append(S)
+    p = np.exp(np.array(log_p) - logsumexp(log_p))
+    return p @ np.array(inside)
 
 
-def empty(problem):
-    """Log likelihood of no weights and no intercept."""
-    return float(problem.weight.sum() * np.log(0.5))
+def small_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((25, 2))
+    return X, (rng.random(25) < expit(1.5 * X[:, 0])).astype(float)
 
 
-CASES = {
-    "plain": ([0.0, 0.0], np.ones(16), True),
-    "prices and weights": ([1.0, -1.5], np.tile([1.0, 2.0], 8), True),
-    "no intercept": ([0.0, 0.0], np.ones(16), False),
-}
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inclusion_probabilities_are_those_of_enumeration(weighted):
+    X, t = small_classes()
+    weight = np.random.default_rng(1).uniform(0.3, 1.7, len(t)) if weighted else None
+    problem = problem_of(X, t, weight=weight)
+    prior = InclusionPrior.of(2, noise=NOISE, typical=NOISE)
+    exact = enumerated(problem, prior, 40, np.linspace(-6, 6, 61))
+    _, seen = Augmented(problem, np.zeros(2), prior).run(Place(NOTHING, -1, np.random.default_rng(2)), 40_000)
+    np.testing.assert_allclose(seen.sums.included / seen.sums.total, exact, atol=0.02)
 
 
-@pytest.mark.parametrize(("log_prior", "weight", "has_intercept"), CASES.values(), ids=CASES)
-def test_chains_agree_with_quadrature(log_prior, weight, has_intercept):
-    augmented = make_augmented(log_prior, weight, has_intercept)
-    found = []
-    for seed in range(12):
-        place, _ = augmented.run(Place(np.array([], dtype=np.intp), -1, np.random.default_rng(seed)), 240)
-        _, stretch = augmented.run(place, 3000)
-        total = stretch.sums.total
-        drawn = np.zeros(2)
-        for draw in stretch.draws:
-            drawn[draw.active] += draw.weights / len(stretch.draws)
-        found.append(np.concatenate([stretch.sums.included / total, stretch.sums.first / total, drawn]))
-    found, expected = np.array(found), exact(augmented)
-    expected = np.concatenate([expected, expected[2:]])
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    assert error.max() < 0.03
-    assert_allclose((found.mean(axis=0) - expected) / error, 0.0, atol=5.0)
+def test_draws_reproduce_the_mean_weights():
+    X, t = small_classes()
+    prior = InclusionPrior.of(2, noise=NOISE, typical=NOISE)
+    _, seen = Augmented(problem_of(X, t), np.zeros(2), prior).run(Place(NOTHING, -1, np.random.default_rng(3)), 40_000)
+    drawn = np.zeros(2)
+    for draw in seen.draws:
+        drawn[draw.active] += draw.weights / len(seen.draws)
+    np.testing.assert_allclose(drawn, seen.sums.first / seen.sums.total, atol=0.05)
 
 
-def test_a_chain_goes_on_where_it_was():
-    augmented = make_augmented([0.0, 0.0], np.ones(16), True)
-    start = Place(np.array([0]), -1, np.random.default_rng(0))
-    place, first = augmented.run(start, 60)
-    end, second = augmented.run(place, 60)
-    long_end, both = augmented.run(replace(start, rng=np.random.default_rng(0)), 120)
-    assert_allclose(end.eta, long_end.eta, rtol=1e-9)
-    assert_allclose(first.sums.included + second.sums.included, both.sums.included, rtol=1e-9)
+def shared(problem, prior, seed=0):
+    """Averages under shared sites, from the model without weights."""
+    n, D = len(problem.t), problem.design.n_columns
+
+    def sample(least_squares):
+        sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
+        prepare(sets)
+        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed)
+
+    level = problem.base_level(problem.likelihood)
+    return average_under_sites(problem, np.full(n, level), np.zeros(n), sample)
+
+
+def test_shared_sites_agree_with_drawn_sites_where_rows_are_many():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((400, 10))
+    t = (rng.random(400) < expit(X[:, :4] @ [0.6, -0.5, 0.25, 0.15])).astype(float)
+    problem, prior = problem_of(X, t), InclusionPrior.of(10, noise=NOISE, typical=NOISE)
+    _, drawn = Augmented(problem, np.zeros(10), prior).run(Place(NOTHING, -1, np.random.default_rng(5)), 15_000)
+    found = shared(problem, prior)
+    np.testing.assert_allclose(found.probability, drawn.sums.included / drawn.sums.total, atol=0.04)
+    np.testing.assert_allclose(found.mean, drawn.sums.first / drawn.sums.total, atol=0.03)
+
+
+def test_shared_sites_of_counts_are_near_enumeration():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 2))
+    t = rng.poisson(np.exp(0.5 + 0.3 * X[:, 0])).astype(float)
+    problem, prior = problem_of(X, t, Poisson(np.zeros(40))), InclusionPrior.of(2, noise=0.6, typical=1.0)
+    exact = enumerated(problem, prior, 40, np.linspace(-2, 3, 101))
+    np.testing.assert_allclose(shared(problem, prior).probability, exact, atol=0.05)
+
+
+def test_averaged_sites_of_counts_have_the_mean_rate_as_precision():
+    mean, variance, t = np.array([0.2, -1.0]), np.array([0.3, 0.05]), np.array([2.0, 0.0])
+    sites = averaged_sites(Poisson(np.zeros(2)), t, np.array([1.0, 2.0]), mean, variance)
+    rate = np.exp(mean + variance / 2)
+    np.testing.assert_allclose(sites.precision, [1, 2] * rate, rtol=1e-8)
+    np.testing.assert_allclose(sites.shift, [1, 2] * (rate * mean + t - rate), rtol=1e-8)

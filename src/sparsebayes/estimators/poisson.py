@@ -179,6 +179,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
         with threads_for(X.size):
             single, averaged, rows = self._fit_counts(X, y, weight, offset)
+        self._forget_averages()
         self._store([single], single=True)
         self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
         warn_unless_converged(self)
