@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 
 import sparsebayes.inspection as inspection
 from sparsebayes import ARDRegressor, StabilitySelector
-from sparsebayes.estimators import ESTIMATORS
-from sparsebayes.inspection.style import LONGEST_NAME, listed, percent, shortened
+from sparsebayes.estimators import ESTIMATORS, listed
+from sparsebayes.inspection.style import LONGEST_NAME, percent, shortened
 
 
 def displays(model, X, y):

@@ -5,8 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sparsebayes.estimators import short
-from sparsebayes.inspection.style import listed
+from sparsebayes.estimators import listed, short
 
 LONGEST = 80
 """Longest name in a table, in characters."""

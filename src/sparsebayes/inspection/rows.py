@@ -35,10 +35,15 @@ def draw_bars(
     strong: BoolArray,
     notes: Sequence[str],
     thickness: float = 0.62,
+    colours: Sequence[str] = (),
 ) -> None:
-    """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan."""
+    """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan.
+
+    `colours` are those of the filled bars, one for each row; blue by default.
+    """
     rows, weak = np.arange(len(values)), ~strong & np.isfinite(values)
-    ax.barh(rows[strong], values[strong], height=thickness, color=BLUE, edgecolor=BLUE)
+    paint = [colours[row] for row in rows[strong]] if colours else BLUE
+    ax.barh(rows[strong], values[strong], height=thickness, color=paint, edgecolor=paint)
     ax.barh(rows[weak], values[weak], height=thickness, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
     for row in rows[np.isfinite(values)]:
         at = {"xytext": (5, 0), "textcoords": "offset points", "bbox": BEHIND}
