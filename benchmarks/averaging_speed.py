@@ -8,27 +8,41 @@ those of the README: ten true features, noise with standard deviation 1. Methods
 """
 
 import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from averaging import Readme, judged
-from contenders import AVERAGED, REGRESSORS, SINGLE, Answer, available
+from contenders import AVERAGED, REGRESSORS, SINGLE, Answer, Units, available
 from problems import Linear
 from records import add_options, by, extend, jobs, mean, read, seeds, table, warm_up
-from sklearn.preprocessing import StandardScaler
 
 SIZES = [(100, 200), (1_000, 200), (200, 2_000), (500, 10_000)]
 CLAIM = 0.9
 
 
-def standardised(sample):
-    """A method (Z, t) → (inclusion probabilities, weights), both standardised, as a contender."""
+@dataclass
+class Sampler:
+    """A method (Z, t) → (inclusion probabilities, weights), both of standardised data, as a model."""
+
+    run: Callable
+
+    def fit(self, Z, t):
+        self.probability, self.weights = self.run(Z, t)
+        return self
+
+    def predict(self, Z):
+        return Z @ self.weights
+
+
+def standardised(run):
+    """Such a method as a contender."""
 
     def fit(X, y):
-        scaler, centre, unit = StandardScaler().fit(X), y.mean(), y.std()
-        probability, weights = sample(scaler.transform(X), (y - centre) / unit)
-        kept = np.flatnonzero(probability >= CLAIM)
-        return Answer(lambda Z: centre + unit * (scaler.transform(Z) @ weights), kept, probability=probability)
+        units = Units(X, y)
+        model = units.fit(Sampler(run), X, y)
+        return Answer(units.back(model.predict), np.flatnonzero(model.probability >= CLAIM))
 
     return fit
 

@@ -1,7 +1,7 @@
 """The project's averaged and single models and their rivals, as functions (X, y) → `Answer`.
 
-Rivals get standardised columns, as their documentation advises. What a rival "keeps" are its nonzero weights; ours
-claim the features of `get_support`.
+Rivals get standardised columns and targets: most of them depend on the units. What a rival "keeps" are its nonzero
+weights; ours claim the features of `get_support`.
 """
 
 from collections.abc import Callable
@@ -77,14 +77,29 @@ def our_classifier(**parameters):
 # --- Rivals ---
 
 
+class Units:
+    """Standardises columns and target, and takes predictions back to the units of the data."""
+
+    def __init__(self, X, y):
+        self.columns = StandardScaler().fit(X)
+        self.centre, self.scale = y.mean(), y.std()
+
+    def fit(self, model, X, y):
+        return model.fit(self.columns.transform(X), (y - self.centre) / self.scale)
+
+    def back(self, predict):
+        """The predictions of a fitted model for rows in the units of the data."""
+        return lambda Z: self.centre + self.scale * predict(self.columns.transform(Z))
+
+
 def selector(make):
     """A linear model that sets weights to zero."""
 
     def fit(X, y):
-        scaler = StandardScaler().fit(X)
-        model = make().fit(scaler.transform(X), y)
+        units = Units(X, y)
+        model = units.fit(make(), X, y)
         coef = getattr(model, "best_estimator_", model).coef_
-        return Answer(lambda Z: model.predict(scaler.transform(Z)), np.flatnonzero(coef))
+        return Answer(units.back(model.predict), np.flatnonzero(coef))
 
     return fit
 
@@ -98,24 +113,25 @@ def ridge(X, y):
 
 def bayesian(make, selects):
     """A Bayesian linear model of scikit-learn, with the normal quantiles of its own standard deviations."""
-    width = norm.ppf((1 + COVERAGE) / 2)
+    ends = norm.ppf([[(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]])
 
     def fit(X, y):
-        scaler = StandardScaler().fit(X)
-        model = make().fit(scaler.transform(X), y)
+        units = Units(X, y)
+        model = units.fit(make(), X, y)
 
         def interval(Z):
-            mean, std = model.predict(scaler.transform(Z), return_std=True)
-            return np.column_stack([mean - width * std, mean + width * std])
+            mean, std = model.predict(Z, return_std=True)
+            return mean[:, None] + std[:, None] * ends
 
         def weight_interval():
             std = np.zeros(X.shape[1])
             inside = model.lambda_ < model.threshold_lambda if selects else slice(None)
             std[inside] = np.sqrt(np.diag(model.sigma_))
-            return np.column_stack([model.coef_ - width * std, model.coef_ + width * std]) / scaler.scale_[:, None]
+            unit = units.scale / units.columns.scale_
+            return unit[:, None] * (model.coef_[:, None] + std[:, None] * ends)
 
         kept = np.flatnonzero(model.coef_) if selects else None
-        return Answer(lambda Z: model.predict(scaler.transform(Z)), kept, interval, weight_interval)
+        return Answer(units.back(model.predict), kept, units.back(interval), weight_interval)
 
     return fit
 

@@ -9,7 +9,7 @@ multiplies all three numbers. See docs/mathematics.md, section 1.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy.optimize import brentq
@@ -65,6 +65,14 @@ class Likelihood(Protocol):
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
     ) -> Self:
         """The likelihood with its own parameters re-estimated, given mean and variance of every row's η."""
+
+
+@runtime_checkable
+class MixedLikelihood(Protocol):
+    """A likelihood that is a mixture of Gaussian ones: given its sites, drawn at random, it is a Gaussian in η."""
+
+    def draw_sites(self, t: FloatArray, weight: FloatArray, eta: FloatArray, rng: np.random.Generator) -> Sites:
+        """A draw of the sites given η."""
 
 
 def expansion(

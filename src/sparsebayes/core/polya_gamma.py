@@ -1,4 +1,4 @@
-"""Draws of Pólya-Gamma variables, which turn a logistic likelihood into a Gaussian one (Polson, Scott & Windle 2013)."""
+"""Draws of Pólya-Gamma variables, which make a logistic likelihood Gaussian (Polson, Scott & Windle 2013)."""
 
 import numpy as np
 

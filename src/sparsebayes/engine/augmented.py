@@ -1,8 +1,8 @@
-"""Chains for likelihoods that are a mixture of Gaussian ones: a sweep draws every row's site, then samples as for noise one.
+"""Chains for likelihoods that are mixtures of Gaussian ones: sites are drawn, then sets as in a regression.
 
-Given the sites (Pólya-Gamma precisions of a logistic likelihood) weights and intercept are integrated out as in a regression.
-A draw of the weights gives the predictor, from which the next sites are drawn. The chain is not tempered: its flips are
-accepted with Z/Z', so that new sites need no test (docs/mathematics.md, section 9).
+Given the sites (Pólya-Gamma precisions of a logistic likelihood) weights and intercept are integrated out. A draw of
+the weights gives the predictor, from which the next sites are drawn. The chain is not tempered: its flips are accepted
+with Z/Z', so that new sites need no test (docs/mathematics.md, section 9).
 """
 
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.likelihoods import MixedLikelihood
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.candidates import under_sites
@@ -22,6 +23,8 @@ from sparsebayes.engine.sets import Draw, Sets
 
 FLIPS = 12
 """Flips of a sweep: about the work of computing everything for the new sites."""
+MANY = 4
+"""The whole Gram matrix is computed if a sweep is likely to need one column of so many."""
 
 
 class ExactChain(Chain):
@@ -30,10 +33,9 @@ class ExactChain(Chain):
     def _accepts(self, before: float) -> bool:
         return True
 
-    def sweep(self, n: int) -> None:
-        """A leap, an exchange and flips."""
-        self.leap()
-        self.change_slab()
+    def sweep(self, start: IntArray, n: int) -> None:
+        """A leap, a draw of c, an exchange and flips."""
+        self.renew(start, leaps=True)
         self.exchange()
         self.flips.walk(self.rng.random(n), self.rng.random(n))
 
@@ -67,21 +69,30 @@ class Augmented:
         return replace(place, eta=eta), Stretch(added(sums), draws)
 
     def _sweep(self, place: Place, eta: FloatArray) -> tuple[Place, Sums, Draw]:
-        problem = self.problem
-        sites = problem.likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
+        problem, likelihood = self.problem, self.problem.likelihood
+        assert isinstance(likelihood, MixedLikelihood)
+        sites = likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
         rows = under_sites(self.Phi, sites, problem.flat_intercept)
+        design = DenseRows.formed(rows.Phi)
+        prepare(design, place.active)
         least_squares = LeastSquares(
-            design=DenseRows.formed(rows.Phi),
+            design=design,
             t=rows.t,
             n_weighted=float(np.sum(sites.precision)),
             flat_intercept=problem.flat_intercept,
         )
-        if len(place.active):  # in one pass, where a chain would ask for them one by one
-            least_squares.design.gram_column(int(place.active[0]), lambda: place.active)
         sets = Sets(least_squares, self.log_prior, self.prior, learns_noise=False)
-        chain = ExactChain(sets, place)
-        chain.sweep(FLIPS)
+        chain = ExactChain(sets, place.rng)
+        chain.sweep(place.active, FLIPS)
         active = np.sort(chain.active)
         draw = sets.draw(active, chain.c, chain.rng)
         level = rows.level + draw.level - float(rows.means[active] @ draw.weights)
         return Place(active, chain.slab, chain.rng), Sums(*chain.flips.sums), replace(draw, level=level, share=1.0)
+
+
+def prepare(design: DenseRows, active: IntArray) -> None:
+    """Compute in one pass what a sweep would ask for column by column: the Gram matrix, or the columns inside."""
+    if design.n_columns <= MANY * (len(active) + FLIPS):
+        design.gram()
+    elif len(active):
+        design.gram_column(int(active[0]), lambda: active)

@@ -13,7 +13,7 @@ from sparsebayes.engine.chain import Place, Stretch, added
 from sparsebayes.engine.loop import Callback, Info
 from sparsebayes.engine.sets import Draw, Sets
 
-AGREEMENT = 0.1
+AGREEMENT = 0.07
 """Standard error of the least certain inclusion probability, between chains, at which they are said to agree."""
 GRAM_AHEAD = 256
 """Columns of the Gram matrix that are computed in one pass beforehand, where it is too large as a whole."""

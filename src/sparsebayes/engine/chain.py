@@ -6,9 +6,10 @@ docs/mathematics.md, section 9).
 """
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.special import gammaln
 
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.flips import Sums, make_flips
@@ -16,7 +17,7 @@ from sparsebayes.engine.sets import Draw, Sets
 from sparsebayes.engine.spectrum import Spectrum
 
 TRIED = 5.0
-"""κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2022)."""
+"""κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2023)."""
 BLOCK = 20
 """Least number of flips between two draws of c."""
 LEAPS = 0.25
@@ -46,19 +47,29 @@ class Stretch:
     """One from each block; their shares are the weights of the blocks."""
 
 
+class Seen(NamedTuple):
+    """A set, as a function of c, and its evidence for all c."""
+
+    active: IntArray
+    spectrum: Spectrum
+    log_evidence: FloatArray
+
+
 class Chain:
     """A chain at work."""
 
-    def __init__(self, sets: Sets, place: Place) -> None:
-        self.sets, self.rng, self.slab = sets, place.rng, place.slab
+    def __init__(self, sets: Sets, rng: np.random.Generator) -> None:
+        self.sets, self.rng, self.slab = sets, rng, -1
         n_movable = int(sets.movable.sum())
         self.flips = make_flips(
             sets.gram_row, sets.rows, sets.problem.projection, sets.log_prior, sets.n, TRIED / max(n_movable, 1)
         )
-        spectrum = sets.spectrum(place.active)
-        if self.slab < 0:
-            self.slab = self._draw_one(sets.log_evidence(spectrum, len(place.active)))
-        self._put(place.active, spectrum)
+
+    def start(self, active: IntArray, slab: int) -> None:
+        """Take up a set; c is drawn where it is not known."""
+        spectrum = self.sets.spectrum(active)
+        self.slab = self._draw_one(self.sets.log_evidence(spectrum, len(active))) if slab < 0 else slab
+        self._put(active, spectrum)
 
     @property
     def active(self) -> IntArray:
@@ -92,15 +103,42 @@ class Chain:
         """With probability Z'/Z."""
         return bool(self.rng.random() * before < self.flips.total)
 
-    def change_slab(self) -> None:
-        """Draw c given the set."""
-        before, slab, active = self.flips.total, self.slab, self.active
-        spectrum = self.sets.spectrum(active)
-        self.slab = self._draw_one(self.sets.log_evidence(spectrum, len(active)))
-        self._put(active, spectrum)
-        if self.slab != slab and not self._accepts(before):
+    def renew(self, old: IntArray, leaps: bool) -> None:
+        """Draw c given the set `old`, or given another that a leap leads to."""
+        before, slab = self.flips.total, self.slab
+        here = self._seen(old)
+        there = self._leap(old, here) if leaps else here
+        self.slab = self._draw_one(there.log_evidence)
+        self._put(there.active, there.spectrum)
+        if (self.slab != slab or there is not here) and not self._accepts(before):
             self.slab = slab
-            self._put(active, spectrum)
+            self._put(old, here.spectrum)
+
+    def _seen(self, active: IntArray) -> "Seen":
+        spectrum = self.sets.spectrum(active)
+        return Seen(active, spectrum, self.sets.log_evidence(spectrum, len(active)))
+
+    def _leap(self, old: IntArray, here: "Seen") -> "Seen":
+        """Add or take out many columns at once: flips are slow between sparse and dense models.
+
+        Any columns, and their number is log-uniform. This test of the new set needs its evidence alone, with c summed
+        out; only a set that passes it is computed for all columns, for the second test, Z'/Z (delayed acceptance).
+        """
+        movable = self.sets.movable
+        inside = np.zeros(len(movable), dtype=bool)
+        inside[old] = True
+        n_in = int((movable & inside).sum())
+        n_out = int(movable.sum()) - n_in
+        n = int(max(1, (n_in + n_out) // FURTHEST) ** self.rng.random())
+        grows = self.rng.random() < 0.5
+        if n > (n_out if grows else n_in):
+            return here
+        inside[self.rng.choice(np.flatnonzero(movable & (inside != grows)), n, replace=False)] = grows
+        there = self._seen(np.flatnonzero(inside))
+        forth, back = (n_out, n_in + n) if grows else (n_in, n_out + n)
+        ways = log_binomial(forth, n) - log_binomial(back, n)
+        gain = log_sum(there.log_evidence) - log_sum(here.log_evidence)
+        return there if np.log(self.rng.random()) < gain + ways else here
 
     def exchange(self) -> None:
         """Take a column out and put one in with its posterior probability.
@@ -120,43 +158,20 @@ class Chain:
             self.flips.toggle(into)
             self.flips.toggle(out)
 
-    def leap(self) -> None:
-        """Add or take out many columns at once and draw c anew: flips are slow between sparse and dense models.
-
-        Any columns, and their number is log-uniform. The first test needs the evidence of the new set alone; only a set
-        that passes it is computed for all columns, for the second test, Z'/Z (delayed acceptance).
-        """
-        sets, old, slab, before = self.sets, self.active, self.slab, self.flips.total
-        inside = np.isin(np.arange(len(sets.movable)), old)
-        n_in, n_out = int((sets.movable & inside).sum()), int((sets.movable & ~inside).sum())
-        n = int(max(1, (n_in + n_out) // FURTHEST) ** self.rng.random())
-        grows = self.rng.random() < 0.5
-        if n > (n_out if grows else n_in):
-            return
-        chosen = self.rng.choice(np.flatnonzero(sets.movable & (inside != grows)), n, replace=False)
-        new = np.flatnonzero(inside ^ np.isin(np.arange(len(inside)), chosen))
-        forth, back = (n_out, n_in + n) if grows else (n_in, n_out + n)
-        spectra = [sets.spectrum(each) for each in (old, new)]
-        here, there = (sets.log_evidence(each, len(S)) for each, S in zip(spectra, (old, new), strict=True))
-        ways = log_binomial(forth, n) - log_binomial(back, n)
-        if np.log(self.rng.random()) > logsumexp(there) - logsumexp(here) + ways:
-            return
-        self.slab = self._draw_one(there)
-        self._put(new, spectra[1])
-        if not self._accepts(before):
-            self.slab = slab
-            self._put(old, spectra[0])
-
     def block(self) -> tuple[int, Draw]:
-        """A draw of c, an exchange, perhaps a leap, and flips. Returns the number of flips and one draw."""
-        self.change_slab()
+        """A draw of c, perhaps after a leap, an exchange, and flips. Returns the number of flips and one draw."""
+        self.renew(self.active, leaps=self.rng.random() < LEAPS)
         self.exchange()
-        if self.rng.random() < LEAPS:
-            self.leap()
         n = max(BLOCK, len(self.flips.active) // 2)
         share = self.flips.run(self.rng.random(n), self.rng.random(n))
         picked = np.sort(np.array(self.flips.picked, dtype=np.intp))
         return n, replace(self.sets.draw(picked, self.c, self.rng), share=share)
+
+
+def log_sum(values: FloatArray) -> float:
+    """log Σ exp(values); SciPy's takes longer than all the rest of a leap."""
+    top = values.max()
+    return float(top + np.log(np.exp(values - top).sum()))
 
 
 def log_binomial(n: int, m: int) -> float:
@@ -171,7 +186,8 @@ def added(parts: list[Sums]) -> Sums:
 
 def run(sets: Sets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
     """Let a chain go on for so many flips."""
-    chain, done, draws = Chain(sets, place), 0, []
+    chain, done, draws = Chain(sets, place.rng), 0, []
+    chain.start(place.active, place.slab)
     while done < n_flips:
         n, draw = chain.block()
         done += n

@@ -24,8 +24,10 @@ from sparsebayes.engine.flips import STEEPEST
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
+from sparsebayes.engine.shared_sites import average_under_sites
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._base import progress
+from sparsebayes.estimators._linear import LinearFit
 
 LOGISTIC_VARIANCE = np.pi**2 / 3
 """Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
@@ -56,6 +58,7 @@ class AveragingMixin:
     n_features_in_: int
     relevance_: FloatArray
     _fits: Sequence[LinearFit]
+    coef_: FloatArray
     inclusion_probability_: FloatArray
     credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
 
@@ -107,6 +110,27 @@ class AveragingMixin:
         residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
         score = problem.design.project(residual)
         return self._sampled(augmented.run, start, score, log_prior, len(problem.t), 100 * FLIPS, 250 * FLIPS)
+
+    def _average_by_sites(
+        self,
+        problem: Problem,
+        nats: FloatArray | float,
+        start: IntArray,
+        moments: tuple[FloatArray, FloatArray],
+        noise: float,
+        typical: float,
+    ) -> Averaged:
+        """Averages under sites that all models share; `moments` are mean and variance of every row's predictor."""
+        log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
+        prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical)
+
+        def sample(least_squares: LeastSquares) -> Averaged:
+            sets = Sets(least_squares, log_prior, prior, learns_noise=False)
+            prepare(sets)
+            run, score = partial(chain.run, sets), least_squares.projection
+            return self._sampled(run, start, score, log_prior, len(problem.t), 500, 1500)
+
+        return average_under_sites(problem, *moments, sample)
 
     def _prior_odds(self, nats: FloatArray | float, usable: AnyArray) -> tuple[FloatArray, float | None]:
         """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.

@@ -19,7 +19,7 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
-from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
+from sparsebayes.estimators._averaging import LOGISTIC_VARIANCE, PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
@@ -28,7 +28,9 @@ from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 
 LARGEST = 1_000_000
-"""Numbers in X up to which average="auto" averages: rows have to be weighted anew thousands of times."""
+"""Numbers in X up to which Pólya-Gamma variables are drawn: rows have to be weighted anew thousands of times."""
+TALL = 20
+"""Rows per feature from which on larger data are averaged too, under sites that all models share."""
 
 
 class SparseLogisticRegression(AveragingMixin, LinearClassifier):
@@ -236,7 +238,8 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
             "multi_class 'auto' or 'one-vs-rest'": self.multi_class != "softmax",
         }
         missing = [need for need, holds in needs.items() if not holds]
-        return self._chooses_average(X.shape[1], missing) and (self.average is True or X.size <= LARGEST)
+        few = X.size <= LARGEST or len(X) >= TALL * X.shape[1]
+        return self._chooses_average(X.shape[1], missing) and (self.average is True or few)
 
     def _price(self, weight: FloatArray, n_claims: int) -> FloatArray | float:
         """Nats asked for a feature when so many claims could be made from rows of this weight."""
@@ -256,8 +259,12 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
         price = self._price(weight, n_features * (n_classes - 1))
+        if np.ndim(price):
+            raise ValueError("multi_class='softmax' needs one min_gain for all features; use 'one-vs-rest'")
         least = self._least_alpha(rows, weight)
-        problem = SoftmaxProblem(rows, codes, n_classes, weight, flat, price, 0.0, np.zeros(rows.n_columns), least)
+        problem = SoftmaxProblem(
+            rows, codes, n_classes, weight, flat, float(price), 0.0, np.zeros(rows.n_columns), least
+        )
         trace = Trace()
         fit = solve(
             problem,
@@ -266,7 +273,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
             trace=trace,
             settings=Settings(self.tol, self.max_iter, progress(self.verbose)),
         )
-        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, price, trace)
+        return JointFit(fit.bare(), rows.origin, rows.unit, n_features, float(price), trace)
 
     def _fit_binary(  # type: ignore[override]
         self, X: FloatArray, t: FloatArray, weight: FloatArray
@@ -290,7 +297,11 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         single = glm_fit(problem, result, n_features)
         if not self._averages(X):
             return single, None
-        found = self._average_classes(problem, price, result.active)
+        if X.size <= LARGEST:
+            found = self._average_classes(problem, price, result.active)
+        else:
+            moments = single.latent(X), single.latent_variance(X)
+            found = self._average_by_sites(problem, price, result.active, moments, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE)
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
 
     def _solve(self, problem: Problem) -> Result:

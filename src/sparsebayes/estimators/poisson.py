@@ -17,6 +17,8 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
+from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
+from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import (
     checked_weight,
     progress,
@@ -25,11 +27,16 @@ from sparsebayes.estimators._base import (
     watched,
     whole_fit,
 )
+from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._regressor import LinearRegressor, check_coverage
 
+TYPICAL = 1.0
+"""Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or
+more, but seldom makes it ten times larger."""
 
-class SparsePoissonRegressor(LinearRegressor):
+
+class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
     """Poisson regression that finds which features matter.
 
     Counts y are Poisson with rate exposure × exp(intercept + Xw). Every weight has a zero-mean Gaussian prior with its
@@ -54,6 +61,9 @@ class SparsePoissonRegressor(LinearRegressor):
         Largest number of steps.
     tol : float, default=1e-6
         Iterations end when neither the objective (in nats) nor the log precisions move by more than this.
+    average, n_chains, max_flips, random_state, n_jobs
+        As in `ARDRegressor`: by default predictions and weights are averaged over models, under Gaussian
+        approximations of the likelihood that all models share.
     verbose : int, default=0
         1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
@@ -100,24 +110,30 @@ class SparsePoissonRegressor(LinearRegressor):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
-        "min_gain": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "min_gain": MIN_GAIN,
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
+        **PARAMETERS,
     }
 
     def __init__(
         self,
         *,
-        min_gain: str | float = "auto",
+        min_gain: Any = "auto",
         rule: str = "fixed-point",
         max_scale: float = 1000.0,
         fit_intercept: bool = True,
         max_iter: int = 10_000,
         tol: float = 1e-6,
+        average: bool | str = "auto",
+        n_chains: int = 4,
+        max_flips: int = 10_000,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.min_gain = min_gain
@@ -126,6 +142,11 @@ class SparsePoissonRegressor(LinearRegressor):
         self.fit_intercept = fit_intercept
         self.max_iter = max_iter
         self.tol = tol
+        self.average = average
+        self.n_chains = n_chains
+        self.max_flips = max_flips
+        self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -156,19 +177,25 @@ class SparsePoissonRegressor(LinearRegressor):
         if self.fit_intercept and not y.any():
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
         with threads_for(X.size):
-            fit = self._fit_counts(X, y, weight, offset)
-        self._store([fit], single=True)
-        self.dispersion_ = _dispersion(fit, y, weight, self._moments(X, offset)[0])
+            single, averaged, rows = self._fit_counts(X, y, weight, offset)
+        self._store([single], single=True)
+        self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
         warn_unless_converged(self)
+        if averaged is not None:
+            self._store_averages([averaged], [rows], single=True)
+            self.intercept_ = averaged.intercept
+            self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
         return self
 
-    def _fit_counts(self, X: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray) -> LinearFit:
-        """The fit in the data's units; the search works on columns of mean square one."""
+    def _fit_counts(
+        self, X: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray
+    ) -> tuple[LinearFit, AveragedFit | None, DenseRows]:
+        """The single model and the average in the data's units; the search works on columns of mean square one."""
         n_features = X.shape[1]
-        auto = self.min_gain == "auto"
-        price = classification_price(float(weight.sum()), n_features) if auto else float(self.min_gain)
+        price = feature_prices(self, classification_price(float(weight.sum()), n_features))
+        rows = DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted()
         problem = Problem(
-            design=DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted(),
+            design=rows,
             t=y,
             weight=weight,
             likelihood=Poisson(offset),
@@ -177,7 +204,14 @@ class SparsePoissonRegressor(LinearRegressor):
             flat_intercept=self.fit_intercept,
         )
         result = glm.sparse(problem, self.rule, Settings(self.tol, self.max_iter, progress(self.verbose)))
-        return glm_fit(problem, result, n_features)
+        single = glm_fit(problem, result, n_features)
+        if not self._chooses_average(n_features, []):
+            return single, None, rows
+        moments = single.latent(X), single.latent_variance(X)
+        rate = float(weight @ y / weight.sum())
+        found = self._average_by_sites(problem, price, result.active, moments, 1 / rate, TYPICAL)
+        level = 0.0 if self.fit_intercept else None
+        return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows
 
     def _log_rate(self, X: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the log rate."""
