@@ -84,16 +84,29 @@ def selection_sentences(selection: Selection, n_rows: int | None) -> list[str]:
 
 def choice_sentences(selection: Selection) -> list[str]:
     """What an averaged model says beyond its claims: credible sets, likely features, number of features."""
+    return [*_set_sentences(selection), *likely_sentences(selection)]
+
+
+def _set_sentences(selection: Selection) -> list[str]:
     sets = [
         f"{_of(found.output)}{set_text([_quoted(each) for each in found.names], found.probability)}"
         for found in selection.several
     ]
     told = [f"{text[:1].upper()}{text[1:]}." for text in sets[:SETS]]
     told += [f"There are {len(sets) - SETS} more such sets."] * (len(sets) > SETS)
+    return [typeset(sentence) for sentence in told]
+
+
+def likely_sentences(selection: Selection) -> list[str]:
+    """Features that are likely but not claimed, and the number of features in the model."""
     likely = [f"{_named(effect)} ({chance(effect.probability)})" for effect in selection.likely]
-    told += [f"Likely, but not claimed: {listed(likely)}."] * bool(likely)
-    sizes = [f"{_of(size.output)}{size_text(size.lower, size.median, size.upper)}" for size in selection.sizes]
-    told += [f"In the model: {listed(sizes)}."] * bool(sizes)
+    told = [f"Likely, but not claimed: {listed(likely)}."] * bool(likely)
+    sizes = selection.sizes
+    if len(sizes) == 1:
+        told.append(f"In the model: {size_text(sizes[0].lower, sizes[0].median, sizes[0].upper)}.")
+    elif sizes:
+        medians = [size.median for size in sizes]
+        told.append(f"In the model: {min(medians):,} to {max(medians):,} features for each class (medians).")
     return [typeset(sentence) for sentence in told]
 
 

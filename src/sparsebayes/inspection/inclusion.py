@@ -9,7 +9,7 @@ from sparsebayes.core.credible import CLAIMED
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.estimators import Choice, Kept, kept, listed, probable, set_text, short, size_text
 from sparsebayes.inspection.display import Display, column, one_of, unwrapped
-from sparsebayes.inspection.rows import MOST, cut, draw_bars, draw_mark
+from sparsebayes.inspection.rows import MOST, THICKNESS, cut, draw_bars, draw_mark
 from sparsebayes.inspection.style import BLUE, INK, SERIES, height
 
 LEAST = 0.05
@@ -137,7 +137,7 @@ class InclusionDisplay(Display):
     def _claims(self) -> str:
         return f"claims {int(self.claimed.sum())} of {self.n_candidates} features"
 
-    def plot(self, ax: Any = None, *, max_features: int = MOST) -> "InclusionDisplay":
+    def plot(self, ax: Any = None, *, max_features: int = MOST, thickness: float = THICKNESS) -> "InclusionDisplay":
         """Draw one bar per feature.
 
         Bars of features without a credible set are hatched. A bracket joins the features of one set.
@@ -147,6 +147,8 @@ class InclusionDisplay(Display):
         ax : matplotlib axes, optional
         max_features : int, default=30
             Number of features that are drawn; the rest is counted.
+        thickness : float, default=0.62
+            Thickness of a bar, as a share of the distance between bars.
         """
         n, more = cut(len(self.names), max_features)
         with self._canvas(ax, (6.4, height(n + len(more)))) as ax:
@@ -154,7 +156,7 @@ class InclusionDisplay(Display):
             values = np.append(self.probability[:n], [np.nan] * len(more))
             strong = np.append(self.group[:n], [-1] * len(more)) >= 0
             colours = [*self._colours()[:n], *[INK] * len(more)]
-            draw_bars(ax, self.names[:n] + more, values, strong, notes + more, colours=colours)
+            draw_bars(ax, self.names[:n] + more, values, strong, notes + more, thickness, colours)
             for k in range(len(self.set_probability)):
                 self._bracket(ax, k, n)
             draw_mark(ax, CLAIMED, f"claimed from {probable(CLAIMED)}")

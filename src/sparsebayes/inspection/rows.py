@@ -12,6 +12,8 @@ MOST = 30
 """Default number of rows; the last row counts the rest."""
 
 
+THICKNESS = 0.62
+"""Thickness of a bar with its name beside it, as a share of the distance between bars."""
 BEHIND = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
 """Background of a note that lies on a line."""
 
@@ -34,7 +36,7 @@ def draw_bars(
     values: FloatArray,
     strong: BoolArray,
     notes: Sequence[str],
-    thickness: float = 0.62,
+    thickness: float = THICKNESS,
     colours: Sequence[str] = (),
 ) -> None:
     """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan.

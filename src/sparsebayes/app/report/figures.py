@@ -23,6 +23,8 @@ LONG = 5
 """Paths with more steps are drawn as the distance to the last value, on a logarithmic axis."""
 FAR = 5
 """Differences beyond this multiple of the median are written as numbers instead of drawn."""
+BELOW = 0.3
+"""Thickness of a bar with its name above, as a share of the distance between bars."""
 LINE = 50
 """Longest line of an axis label in characters."""
 
@@ -71,7 +73,7 @@ def inclusion(facts: Facts) -> tuple[str, str]:
     display = InclusionDisplay.from_parts(selection.parts, [name(each) for each in selection.names])
 
     def draw(ax: Any) -> None:
-        display.plot(ax, max_features=ROWS)
+        display.plot(ax, max_features=ROWS, thickness=BELOW)
         _names_above(ax)
 
     title = "Inclusion probabilities of the features"
@@ -196,7 +198,12 @@ def stability(facts: Facts, order: list[int]) -> str:
 
     def draw(ax: Any) -> None:
         draw_bars(
-            ax, [name(facts.selection.names[j]) for j in order[:n]] + more, values, strong, notes + more, thickness=0.3
+            ax,
+            [name(facts.selection.names[j]) for j in order[:n]] + more,
+            values,
+            strong,
+            notes + more,
+            thickness=BELOW,
         )
         ax.set(xlim=(0, 1.18), xticks=np.linspace(0, 1, 6))
         ax.set_xlabel(f"share of the folds that {verb} the feature")

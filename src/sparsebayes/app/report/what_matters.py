@@ -10,7 +10,7 @@ from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names
 from sparsebayes.app.report.table import Table
 from sparsebayes.app.selection import CREDIBLE, Effect, FeatureSet
-from sparsebayes.app.sentences import choice_sentences
+from sparsebayes.app.sentences import likely_sentences
 from sparsebayes.app.words import chance, interval, name, names, number, percent
 from sparsebayes.core.credible import CLAIMED
 from sparsebayes.estimators import listed
@@ -93,7 +93,7 @@ def choice(facts: Facts) -> Section | None:
         "The inclusion probability of a feature is the posterior probability that it is in the model, given these data "
         "and a linear model. Correlated features share it. Then a credible set says that at least one of its features "
         "matters, and the data do not say which.",
-        *choice_sentences(selection),
+        *likely_sentences(selection),
     ]
     found = [(effect, "claimed") for effect in selection.effects] + [(effect, "likely") for effect in selection.likely]
     rows = [[figures.effect_name(effect), chance(effect.probability), how] for effect, how in found[:MOST]]
