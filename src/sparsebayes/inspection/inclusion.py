@@ -59,7 +59,7 @@ class InclusionDisplay(Display):
         title: str = "",
     ) -> None:
         self.names, self.probability = list(names), probability
-        self.group, self.set_probability = group, set_probability
+        self.group, self.set_probability = np.asarray(group, dtype=np.intp), set_probability
         self.n_candidates, self.n_features = n_candidates, n_features
         self.title = title or self._claims()
 
