@@ -18,6 +18,12 @@ CONTACT_TOL = 1e-12
 """Relative change of a contact point at which it is found; the bound is flat there, so its error is the square."""
 
 
+def check_coverage(coverage: float) -> None:
+    """Refuse what is no probability of an interval."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
+
+
 def central_interval(mean: FloatArray, std: FloatArray, coverage: Scalar, freedom: Scalar) -> FloatArray:
     """Central interval that holds with probability `coverage`, as an array (..., 2).
 

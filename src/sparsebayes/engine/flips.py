@@ -64,6 +64,7 @@ class Flips:
         self.spread = spread
         """κ/D: how eagerly columns are tried that are unlikely to be in."""
         self.movable = np.isfinite(log_prior)
+        self.last_movable = int(np.flatnonzero(self.movable).max(initial=0))
         self.inside = np.zeros(len(log_prior), dtype=bool)
         self.active: list[int] = []
         """The columns inside, in the order of `inner` and `gram`."""
@@ -120,11 +121,13 @@ class Flips:
         self.variance = noise * self.c / novelty
         tried = np.where(self.inside, 1 + self.spread * (1 + 1 / odds), odds + self.spread * (1 + odds))
         self.eagerness = np.where(self.movable, tried, 0.0)
-        self.total = float(self.eagerness.sum())
+        self.total = float(self.eagerness.sum()) if self.movable.any() else 1.0
         """Z: the state's weight is 1/Z."""
 
     def toggle(self, j: int) -> None:
-        """Take column j in or out: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
+        """Take column j in or out, if it may move: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
+        if not self.movable[j]:
+            return
         if self.inside[j]:
             novelty, q = self._outside()
             factor, own_q = -self.c * novelty[j], q[j] / novelty[j]
@@ -199,8 +202,8 @@ class Flips:
 
     def _chosen(self, choice: float) -> int:
         """A column, by its eagerness to flip."""
-        found = np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right")
-        return int(min(found, np.flatnonzero(self.movable)[-1]))
+        found = int(np.searchsorted(np.cumsum(self.eagerness), choice * self.total, side="right"))
+        return min(found, self.last_movable)
 
     def _add(self, share: float) -> None:
         included, first, second, sizes, noise, total = self.sums

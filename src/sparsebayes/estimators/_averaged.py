@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.core.basis import LinearBasis
+from sparsebayes.core.credible import CLAIMED
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.sets import Draw
@@ -32,6 +33,12 @@ class AveragedFit(LinearFit):
     error: float
     effective_size: float
     n_flips: int
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Posterior covariance of the claimed features' weights."""
+        root = self.root[:, np.flatnonzero(self.probability[self.active] >= CLAIMED)]
+        return root.T @ root
 
     def draw(self, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of the weights (and of the intercept at the reference), out of those that were kept."""

@@ -1,7 +1,7 @@
 """What the linear estimators that average over models share: parameters, fitted attributes, claims."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import partial
 from numbers import Integral, Real
@@ -45,6 +45,19 @@ PARAMETERS: dict[str, list[Any]] = {
 }
 
 
+AVERAGES = (
+    "_singles",
+    "_credible",
+    "inclusion_probability_",
+    "coef_std_",
+    "n_features_posterior_",
+    "chain_error_",
+    "effective_sample_size_",
+    "n_flips_",
+)
+"""Fitted attributes that only an averaged model has."""
+
+
 class AveragingMixin:
     """Parameters `average`, `n_chains`, `max_flips`, `n_jobs` and `random_state`, and what a fit makes of them."""
 
@@ -60,7 +73,10 @@ class AveragingMixin:
     _fits: Sequence[LinearFit]
     coef_: FloatArray
     inclusion_probability_: FloatArray
-    credible_sets_: list[CredibleSet] | list[list[CredibleSet]]
+    _singles: Sequence[LinearFit]
+    """The best single models, where `_fits` are averages."""
+    _credible: list[list[CredibleSet]]
+    _store_single: Callable[[Sequence[LinearFit]], None]
 
     def _chooses_average(self, n_features: int, missing: list[str]) -> bool:
         """Whether to average: "auto" does where that takes seconds and no price for a single model was set.
@@ -72,6 +88,35 @@ class AveragingMixin:
         if self.average != "auto":
             return bool(self.average)
         return not missing and n_features <= WIDEST and not isinstance(self.min_gain, Real)
+
+    def _forget_averages(self) -> None:
+        """Remove what an earlier fit has averaged: this one may not."""
+        for name in AVERAGES:
+            vars(self).pop(name, None)
+
+    def _single_fits(self) -> Sequence[LinearFit]:
+        """The best single models of an earlier fit, if there was one."""
+        return getattr(self, "_singles", None) or getattr(self, "_fits", [])
+
+    @property
+    def model_(self) -> Any:
+        """The best single model, as an estimator of its own (this one, if it does not average)."""
+        check_is_fitted(self)
+        if not hasattr(self, "_singles"):
+            return self
+        model = copy(self)
+        model._forget_averages()
+        model.average = False
+        model._store_single(self._singles)
+        return model
+
+    @property
+    def credible_sets_(self) -> Any:
+        """Sets of correlated features of which at least one matters; for several fits, a list for each."""
+        if not hasattr(self, "_credible"):
+            raise AttributeError("only a model that averages has credible_sets_")
+        single = getattr(self, "_single", len(self._credible) == 1)
+        return self._credible[0] if single else self._credible
 
     def _sampled(
         self,
@@ -143,25 +188,22 @@ class AveragingMixin:
             return log_prior, None
         if np.ndim(nats) == 0:
             return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, STEEPEST))))
-        relative = np.where(np.asarray(nats) > 0, np.log(max(int(usable.sum()), 1)) - np.asarray(nats), np.inf)
+        relative = np.where(np.asarray(nats) > 0, np.log(len(usable)) - np.asarray(nats), np.inf)
         return np.where(usable, relative, -np.inf), None
 
     def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
-        self.model_ = copy(self)
-        self.model_.average = False
-        self._fits = fits
+        self._singles, self._fits = self._fits, fits
         coef = np.zeros((len(fits), self.n_features_in_))
         for row, fit in zip(coef, fits, strict=True):
             row[fit.active] = fit.coef
-        shape = self.model_.coef_.shape
+        shape = self.coef_.shape
         self.coef_ = coef.reshape(shape)
         self.coef_std_ = np.reshape([fit.std for fit in fits], shape)
         self.inclusion_probability_ = np.reshape([fit.probability for fit in fits], shape)
         self.n_features_posterior_ = _several([np.trim_zeros(fit.sizes, "b") for fit in fits], single)
         self.active_ = _several([np.flatnonzero(fit.probability >= CLAIMED) for fit in fits], single)
-        sets = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
-        self.credible_sets_ = sets[0] if single else sets
+        self._credible = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
         self.chain_error_ = max(fit.error for fit in fits)
         self.effective_sample_size_ = min(fit.effective_size for fit in fits)
         self.n_flips_ = max(fit.n_flips for fit in fits)
@@ -188,16 +230,22 @@ class AveragingMixin:
         return np.flatnonzero(mask) if indices else mask
 
 
-def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
-    """The credible sets of one fit."""
-    places = np.argsort(-fit.probability[fit.active], kind="stable")[:CANDIDATES]
-    features = fit.active[places]
-    columns = design.columns(features)
-    columns = columns - columns.mean(axis=0)
+def weighted_correlation(columns: FloatArray, root_weight: FloatArray) -> FloatArray:
+    """Correlations between columns whose rows have been multiplied by √weight."""
+    unit = root_weight / np.sqrt((root_weight**2).sum())
+    columns = columns - np.outer(unit, unit @ columns)
     length = np.sqrt((columns**2).sum(axis=0))
     columns = columns / np.where(length > 0, length, 1.0)
     correlation = columns.T @ columns
     np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
+
+
+def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
+    """The credible sets of one fit."""
+    places = np.argsort(-fit.probability[fit.active], kind="stable")[:CANDIDATES]
+    features = fit.active[places]
+    correlation = weighted_correlation(design.columns(features), design.root_weight)
     return credible_sets(features, fit.draws[:, places] != 0, fit.share, fit.probability[features], correlation)
 
 

@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 from sparsebayes.estimators._callbacks import STATE, Tasks
-from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, looked_at
+from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, figures, looked_at
 
 T = TypeVar("T")
 
@@ -142,11 +142,7 @@ def printing(every: int) -> Callback:
 
     def tell(n_steps: int, info: Info) -> None:
         if n_steps == 1 or n_steps % every == 0:
-            print(
-                f"step {n_steps:5d}  log evidence {info.objective:14.4f}  active {info.n_active:6d}  "
-                f"to gain {info.change:9.2e}  {info.action}",
-                file=sys.stderr,
-            )
+            print(f"step {n_steps:5d}", *figures(info), sep="  ", file=sys.stderr)
 
     return tell
 

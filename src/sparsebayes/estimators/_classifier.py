@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from sparsebayes.core.predictive import PROBABILITIES
+from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._base import SupportMixin, checked_weight, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
@@ -165,6 +165,18 @@ class LinearClassifier(SupportMixin, GaussianClassifier):
         active = [fit.active for fit in fits]
         self.active_ = active[0] if len(fits) == 1 else active
         self._store_common(fits)
+
+    def _store_single(self, fits: Sequence[LinearFit]) -> None:
+        """Fitted attributes again, of other fits to the same data."""
+        self._store(list(fits))
+
+    def coef_interval(self, coverage: float = 0.9) -> FloatArray:
+        """Central posterior intervals of the weights (n_fits, n_features, 2); see `ARDRegressor.coef_interval`."""
+        check_is_fitted(self)
+        check_coverage(coverage)
+        if self._joint is not None:
+            raise ValueError("coef_interval needs one fit per class: use multi_class='one-vs-rest'")
+        return np.array([fit.weight_interval(coverage, self.n_features_in_) for fit in self._fits])
 
     def _store_joint(self, joint: JointFit) -> None:
         """Fitted attributes of a softmax model: one row per class."""

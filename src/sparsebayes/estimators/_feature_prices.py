@@ -22,7 +22,7 @@ def feature_prices(model: Any, auto: float) -> FloatArray | float:
         return float(min_gain)
     if isinstance(min_gain, Mapping):
         return _by_name(min_gain, model, auto)
-    nats = np.asarray(min_gain, dtype=np.float64)
+    nats = _numbers(min_gain)
     if nats.shape != (n_features,):
         raise ValueError(f"min_gain has shape {nats.shape}, but X has {n_features} features: give one number for each")
     _check(nats)
@@ -37,10 +37,19 @@ def _by_name(min_gain: Mapping[Any, Any], model: Any, auto: float) -> FloatArray
         known = "X has no feature names: use column numbers" if names is None else "use the names of X's columns"
         raise ValueError(f"min_gain has a price for {unknown[0]!r}, which is no feature of X; {known}")
     nats = np.full(len(places), auto)
-    for name, price in min_gain.items():
-        nats[places[name]] = auto if isinstance(price, str) and price == "auto" else float(price)
+    given = {
+        places[name]: price for name, price in min_gain.items() if not (isinstance(price, str) and price == "auto")
+    }
+    nats[[*given]] = _numbers([*given.values()])
     _check(nats)
     return nats
+
+
+def _numbers(prices: Any) -> FloatArray:
+    try:
+        return np.asarray(prices, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"min_gain must be a number for every feature: {error}") from None
 
 
 def _check(nats: FloatArray) -> None:

@@ -111,6 +111,16 @@ class Bar(Line):
         return f"{self.what}  {'━' * full}{'╌' * (WIDTH - full)}  {self.done} of {self.total}  {self.clock}"
 
 
+def figures(info: Info) -> list[str]:
+    """What a line says of one step. Steps of chains over models have no objective, but a standard error."""
+    if math.isnan(info.objective):
+        found = [f"features {info.n_active}", f"standard error {info.change:.3f}"]
+    else:
+        found = [f"log evidence {info.objective:.4f}", f"active {info.n_active}"]
+        found += [f"to gain {info.change:.1e}"] * math.isfinite(info.change)
+    return found + [info.action] * bool(info.action)
+
+
 class Steps(Line):
     """A fit. Nobody knows how many steps it will take; what is still to gain says how near its end is."""
 
@@ -130,8 +140,7 @@ class Steps(Line):
         spin = SPINNER[int(self.seconds / PERIOD) % len(SPINNER)]
         parts, info = [f"{spin} {self.what}", self.clock, *self.places.values()], self.info
         if info is not None:
-            parts += [f"step {self.n_steps}", f"log evidence {info.objective:.4f}", f"active {info.n_active}"]
-            parts += [f"to gain {info.change:.1e}"] * math.isfinite(info.change) + [info.action] * bool(info.action)
+            parts += [f"step {self.n_steps}", *figures(info)]
         return "  ".join(parts)
 
     def last(self) -> str:

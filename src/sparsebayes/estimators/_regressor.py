@@ -10,18 +10,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.estimators._base import SupportMixin, checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
-
-
-def check_coverage(coverage: float) -> None:
-    """Refuse what is no probability of an interval."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
 
 
 class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
@@ -183,6 +178,10 @@ class LinearRegressor(SupportMixin, PosteriorRegressor):
         self.min_gain_ = fits[0].min_gain
         self.active_ = self._arrays([fit.active for fit in fits])
         self._store_common()
+
+    def _store_single(self, fits: Sequence[LinearFit]) -> None:
+        """Fitted attributes again, of other fits to the same data."""
+        self._store(fits, single=self._single)
 
     def coef_interval(self, coverage: float = 0.9) -> FloatArray:
         """Central posterior intervals of the weights: lower and upper end on the last axis.

@@ -79,7 +79,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=10000
-        Largest number of steps of each chain. They stop earlier if they agree: a standard error of 0.05 for the least
+        Largest number of steps of each chain. They stop earlier if they agree: a standard error of 0.1 for the least
         certain inclusion probability.
     n_jobs : int or None, default=None
         Number of chains that run at the same time (joblib). The answer does not depend on it.
@@ -91,15 +91,35 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,) or (n_outputs, n_features)
-        Posterior mean of the weights, zero for features that are gone.
+        Posterior mean of the weights. For a single model it is zero for features that are gone.
     intercept_ : float or ndarray of shape (n_outputs,)
         Predicted value at x = 0.
     active_ : ndarray of int
-        Indices of the features kept. For 2-D y, this and the next two are lists with one array per output.
+        Indices of the features kept; with averaging, of those with an inclusion probability of 0.9 or more. For 2-D y,
+        this and the next two are lists with one array per output.
     precision_ : ndarray
-        Prior precisions of the kept weights.
+        Prior precisions of the weights that the single model keeps.
     covariance_ : ndarray
-        Posterior covariance of the kept weights.
+        Posterior covariance of the weights that the single model keeps.
+    inclusion_probability_ : ndarray like `coef_`
+        With averaging only, like the next seven: probability that each feature is in the model.
+    coef_std_ : ndarray like `coef_`
+        Posterior standard deviation of the weights, over all models.
+    credible_sets_ : list of CredibleSet, or a list of such lists for 2-D y
+        Small sets of correlated features of which at least one is in the model with probability 0.9 or more. Each has
+        the `features`, the most probable first, their `probability`, and the smallest absolute correlation between two
+        of them, `purity`.
+    n_features_posterior_ : ndarray, or a list of them for 2-D y
+        Probabilities of 0, 1, … features.
+    model_ : ARDRegressor
+        The best single model, as with `average=False`. The attributes `relevance_`, `gain_`, `precision_`,
+        `covariance_`, `log_evidence_`, `evidence_path_` and `optimality_gap_` are its.
+    chain_error_ : float
+        Standard error of the least certain inclusion probability, from the spread between the chains.
+    effective_sample_size_ : float
+        Number of independent models that the draws are worth.
+    n_flips_ : int
+        Number of steps of each chain that were counted.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Variance of the noise. With Student noise the squared scale σ²; the variance is σ²ν/(ν - 2) for ν > 2, and
         infinite otherwise.
@@ -221,7 +241,8 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         self._check_noise()
         X, y, weight, counts = self._validated(X, y, sample_weight)
         averages = self._averages(X.shape[1])
-        previous = getattr(self, "_fits", []) if self.warm_start else []
+        previous = self._single_fits() if self.warm_start else []
+        self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
         rows = DenseRows.of(design).standardised(weight, centre=flat)
@@ -238,6 +259,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             averaged = [fit for _, fit in found if fit is not None]
             self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
+            self.covariance_ = self._arrays([fit.covariance for fit in averaged])
         return self
 
     def _check_noise(self) -> None:
@@ -267,7 +289,9 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         The solver works in standard units: target of variance one, columns of mean square one.
         """
         n_features = self.n_features_in_
-        price = feature_prices(self, float(np.log(n_features)))
+        price = feature_prices(self, usual := float(np.log(n_features)))
+        if np.ndim(price) and rows.n_columns > n_features:  # an intercept with a precision of its own pays, too
+            price = np.append(price, usual)
         total = float(weight.sum())
         centre = float(weight @ y) / total if self.fit_intercept else 0.0
         unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from sparsebayes.core.likelihoods import Poisson, poisson_deviance
 from sparsebayes.core.mixtures import log_normal_moments, poisson_interval
+from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
@@ -29,7 +30,7 @@ from sparsebayes.estimators._base import (
 )
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._linear import LinearFit, glm_fit
-from sparsebayes.estimators._regressor import LinearRegressor, check_coverage
+from sparsebayes.estimators._regressor import LinearRegressor
 
 TYPICAL = 1.0
 """Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or
@@ -183,7 +184,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         warn_unless_converged(self)
         if averaged is not None:
             self._store_averages([averaged], [rows], single=True)
-            self.intercept_ = averaged.intercept
+            self.intercept_, self.covariance_ = averaged.intercept, averaged.covariance
             self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
         return self
 

@@ -22,6 +22,7 @@ struct Flips {
     size_t n_rows;
     Vector projection, log_prior;
     double n, spread, steepest, rounding;
+    bool can_move;  // whether any column is neither always in nor never
 
     std::vector<char> inside;
     Indices active, picked;
@@ -37,6 +38,7 @@ struct Flips {
         : gram_row(std::move(gram_row_)), rows(rows_), n_rows(n_rows_), projection(std::move(projection_)),
           log_prior(std::move(log_prior_)), n(n_), spread(spread_), steepest(steepest_), rounding(rounding_) {
         const size_t D = log_prior.size();
+        can_move = std::any_of(log_prior.begin(), log_prior.end(), [](double each) { return std::isfinite(each); });
         inside.assign(D, 0);
         for (Vector *each : {&log_in, &p, &weight, &variance, &eagerness, &sums.included, &sums.first, &sums.second})
             each->assign(D, 0.0);
@@ -49,7 +51,7 @@ struct Flips {
     void weigh() {
         const size_t D = size(), k = active.size(), last = log_odds.size() - 1;
         const double more = log_odds[std::min(k, last)], fewer = log_odds[k > 0 ? k - 1 : 0];
-        total = 0.0;
+        total = can_move ? 0.0 : 1.0;
         for (size_t j = 0; j < D; ++j)
             if (!inside[j]) weigh_one(j, 1 + c * s[j], q[j], more);
         if (by_rows) {
@@ -89,8 +91,9 @@ struct Flips {
         return mean;
     }
 
-    // Take column j in or out.
+    // Take column j in or out, if it may move.
     void toggle(std::int64_t j) {
+        if (!std::isfinite(log_prior[j])) return;
         double factor, own_q;
         Vector row;
         if (inside[j]) {
