@@ -134,7 +134,8 @@ def _model(pipeline: Any) -> Any:
 def ending_of(model: Any) -> dict[str, Any]:
     """How the search and the chains of a fitted model ended, by the names of its attributes."""
     found = {key.rstrip("_"): getattr(model, key) for key in (*ENDING, *CHAINS) if hasattr(model, key)}
-    return found | ({"search_converged": model.model_.converged_} if hasattr(model, "model_") else {})
+    averaged = hasattr(model, "inclusion_probability_")
+    return found | ({"search_converged": model.model_.converged_} if averaged else {})
 
 
 # --- what matters ---

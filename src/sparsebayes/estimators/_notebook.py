@@ -127,7 +127,7 @@ def _summary(model: Any) -> str:
     parts = []
     evidence = np.atleast_1d(getattr(model, "log_evidence_", np.nan))
     if np.isfinite(evidence).all():
-        best = "of the best single model " * hasattr(model, "model_")
+        best = "of the best single model " * hasattr(model, "inclusion_probability_")
         parts.append(f"log evidence {best}{_several(evidence, '.1f')}")
     if hasattr(model, "noise_variance_"):
         what = "noise scale " if hasattr(model, "noise_freedom_") else "noise standard deviation "
@@ -145,9 +145,10 @@ def _summary(model: Any) -> str:
 
 def _ending(model: Any) -> str:
     """Whether the search and, of an averaged model, the chains have converged."""
-    if not getattr(model, "model_", model).converged_:
+    averaged = hasattr(model, "inclusion_probability_")
+    if not (model.model_ if averaged else model).converged_:
         return f"<strong>not converged after {model.n_iter_} steps: raise max_iter</strong>"
-    if not hasattr(model, "model_"):
+    if not averaged:
         return f"converged in {model.n_iter_} steps"
     if not model.converged_:
         return f"<strong>the chains do not agree after {model.n_flips_:,} flips: raise max_flips</strong>"
