@@ -3,7 +3,7 @@
 Beside the estimators, the package exports what other rooms need: `kept` reads what a fitted model keeps.
 """
 
-from sparsebayes.estimators._kept import Choice, Kept, feature_names, kept
+from sparsebayes.estimators._kept import LIKELY, Choice, Kept, feature_names, kept
 from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
 from sparsebayes.estimators._words import listed, probable, set_text, short, size_text
 from sparsebayes.estimators.ard import ARDRegressor
@@ -19,6 +19,7 @@ from sparsebayes.estimators.vb import VBLogisticRegression
 
 __all__ = [
     "ESTIMATORS",
+    "LIKELY",
     "SCREEN",
     "ARDRegressor",
     "BLSRegressor",

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,15 @@ def relevance(facts: Facts) -> tuple[str, str]:
     return drawn(draw, _height(len(effects)), "relevance", title), typeset(display.text())
 
 
-def inclusion(facts: Facts) -> tuple[str, str]:
-    """Inclusion probabilities of the most probable features, with their credible sets."""
+def inclusion_display(facts: Facts) -> InclusionDisplay:
+    """Inclusion probabilities and credible sets of an averaged model; names are fit for a page."""
     selection = facts.selection
-    display = InclusionDisplay.from_parts(selection.parts, [name(each) for each in selection.names])
+    parts = [replace(part, output=name(part.output, 40)) for part in selection.parts]
+    return InclusionDisplay.from_parts(parts, [name(each) for each in selection.names])
+
+
+def inclusion(display: InclusionDisplay) -> tuple[str, str]:
+    """Inclusion probabilities of the most probable features, with their credible sets."""
 
     def draw(ax: Any) -> None:
         display.plot(ax, max_features=ROWS, thickness=BELOW)

@@ -11,9 +11,10 @@ from sparsebayes.app.report.summary import class_names
 from sparsebayes.app.report.table import Table
 from sparsebayes.app.selection import CREDIBLE, Effect, FeatureSet
 from sparsebayes.app.sentences import likely_sentences
-from sparsebayes.app.words import chance, interval, name, names, number, percent
+from sparsebayes.app.words import NONE, chance, interval, name, names, number, percent
 from sparsebayes.core.credible import CLAIMED
-from sparsebayes.estimators import listed
+from sparsebayes.estimators import LIKELY, listed
+from sparsebayes.inspection import InclusionDisplay
 
 MOST = 60
 """Most rows of a table."""
@@ -95,13 +96,21 @@ def choice(facts: Facts) -> Section | None:
         "matters, and the data do not say which.",
         *likely_sentences(selection),
     ]
-    found = [(effect, "claimed") for effect in selection.effects] + [(effect, "likely") for effect in selection.likely]
-    rows = [[figures.effect_name(effect), chance(effect.probability), how] for effect, how in found[:MOST]]
-    table = Table("Probabilities", ["feature", "inclusion probability", ""], rows, left_out(len(found), "feature"))
+    display = figures.inclusion_display(facts)
+    picture, told = figures.inclusion(display)
     shown = _sets(selection.sets) if selection.sets else None
-    return Section(
-        "choice", "How sure is the choice", text, *figures.inclusion(facts), table if rows else None, shown=shown
-    )
+    return Section("choice", "How sure is the choice", text, picture, told, _probabilities(display), shown=shown)
+
+
+def _probabilities(display: InclusionDisplay) -> Table:
+    order = np.argsort(-display.probability, kind="stable")[:MOST]
+    rows = [[display.names[k], chance(display.probability[k]), _called(display.probability[k])] for k in order]
+    columns = ["feature", "inclusion probability", "called"]
+    return Table("Probabilities", columns, rows, left_out(len(display.names), "value"))
+
+
+def _called(probability: float) -> str:
+    return "claimed" if probability >= CLAIMED else "likely" if probability >= LIKELY else NONE
 
 
 def _sets(sets: list[FeatureSet]) -> Table:
