@@ -4,14 +4,15 @@
 
 Four groups of data. designs: the regressions of designs.py. readme: those of the README. noise: nothing to find. trio:
 one of three correlated features is true. Each fit is one line of the output file. A run continues where the file ends;
-more seeds or methods extend it. At the end, or with --table at once, the file is printed as tables.
+more seeds or methods extend it. At the end, or with --table at once, the file is printed as tables, and the
+calibration of the inclusion probabilities is drawn beside it.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
-from averaging_tables import EDGES, report
+from averaging_tables import EDGES, reliability, report
 from contenders import REGRESSORS, available
 from designs import DESIGNS, NOISE, TRIOS, Draw
 from peers import oracle
@@ -113,7 +114,9 @@ def main():
         methods = available(REGRESSORS, given.methods)
         warm_up(methods)
         extend(given.out, all_jobs(given.only, seeds(given), methods, given.designs))
-    print(report(read(given.out)))
+    records = read(given.out)
+    print(report(records))
+    reliability(records, given.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,9 @@
 """Tables of the results that averaging.py writes."""
 
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 from contenders import AVERAGED, SINGLE
 from records import by, mean, table
@@ -143,13 +147,35 @@ def credible_sets(records):
     return table(header, rows) if rows else ""
 
 
+def binned(records):
+    """For each bin: features, sum of their inclusion probabilities, true features; None without averaged fits."""
+    found = [record["bins"] for record in records if record["method"] == AVERAGED and "bins" in record]
+    return np.sum(found, axis=0) if found else None
+
+
+def reliability(records, path):
+    """Draw the share of true features against the mean inclusion probability of each bin, with its standard error."""
+    sums = binned([record for record in records if record["group"] == "designs"])
+    if sums is None:
+        return
+    count, total, hits = sums[sums[:, 0] > 0].T
+    share = hits / count
+    error = np.sqrt(share * (1 - share) / count)
+    fig, ax = plt.subplots(figsize=(4, 4), layout="constrained")
+    ax.axline((0, 0), slope=1, color="0.7", zorder=0)
+    ax.errorbar(total / count, share, yerr=error, fmt="o", ms=4, capsize=2)
+    ax.set(xlabel="inclusion probability", ylabel="share of true features", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
+    fig.savefig(path, dpi=150)
+    plt.close(fig)
+
+
 def calibration(records):
     """Inclusion probabilities of the averaged model against the share of true features, over all designs."""
-    binned = [record["bins"] for record in records if record["method"] == AVERAGED and "bins" in record]
-    if not binned:
+    sums = binned(records)
+    if sums is None:
         return ""
     rows = []
-    for low, high, (count, total, hits) in zip(EDGES[:-1], EDGES[1:], np.sum(binned, axis=0), strict=True):
+    for low, high, (count, total, hits) in zip(EDGES[:-1], EDGES[1:], sums, strict=True):
         shares = (f"{total / count:.3f}", f"{hits / count:.3f}") if count else ("", "")
         rows.append([f"{low:g} to {high:g}", int(count), int(hits), *shares])
     return table(["probability", "features", "true", "mean probability", "share true"], rows)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from counting import counts, is_counting
+from forms import SHORT_CHAINS, averages, can_average
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -36,7 +37,8 @@ TOO_SLOW = {"RVMClassifier": {"em"}}
 def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
     """The defaults of a class, and each of its solvers with each of the options.
 
-    Where features have weights a fit takes long: then from one start only, and each solver once.
+    Where features have weights a fit takes long: then from one start only, and each solver once. Of a class that can
+    average, the averaged form with short chains, and each solver with the single model that it looks for.
     """
     parameters = cls._parameter_constraints
     if "n_restarts" in parameters:
@@ -46,10 +48,14 @@ def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
             others = solvers(cls) - {cls().get_params().get("solver")}
             yield from (cls(solver=solver, n_restarts=1) for solver in sorted(others))
             return
-    yield cls()
+    single = {}
+    if can_average(cls):
+        single = {"average": False}
+        yield from (cls(**SHORT_CHAINS, **options) for options in ({}, {"fit_intercept": False}))
+    yield cls(**single)
     for solver, options in product(sorted(solvers(cls)), OPTIONS):
         if options.keys() <= parameters.keys():
-            yield cls(solver=solver, **options)
+            yield cls(solver=solver, **single, **options)
     if "noise" in parameters:
         yield from (cls(noise="student", **options) for options in OPTIONS)
     if is_counting(cls()):  # without an intercept the rate at the origin is one, which suits no data of the checks
@@ -72,6 +78,11 @@ def has_gaussian_noise(model: BaseEstimator) -> bool:
     return is_regressor(model) and not is_counting(model) and model.get_params().get("noise", "gaussian") == "gaussian"
 
 
+def has_flat_intercept(model: BaseEstimator) -> bool:
+    """Whether it has an intercept that is integrated out."""
+    return model.get_params().get("intercept_prior", "flat") == "flat" and model.fit_intercept
+
+
 def has_kernel(model: BaseEstimator) -> bool:
     """Whether the columns are functions of the rows, of one width for all features."""
     return "gamma" in model.get_params() and not model.get_params().get("feature_weights", False)
@@ -80,49 +91,54 @@ def has_kernel(model: BaseEstimator) -> bool:
 VARIANTS = [model for cls in ESTIMATORS for model in variants(cls)]
 SELECTORS = [model for model in VARIANTS if is_linear(model)]
 REGRESSORS = [model for model in SELECTORS if has_gaussian_noise(model)]
+ONE_MODEL = [model for model in REGRESSORS if not averages(model)]
 KERNEL_REGRESSORS = [model for model in VARIANTS if is_regressor(model) and has_kernel(model)]
 DEFAULTS = [cls() for cls in ESTIMATORS]
+BOTH_FORMS = DEFAULTS + [cls(average=False) for cls in ESTIMATORS if can_average(cls)]
 
 
 def quick(cls: type[BaseEstimator], **options: Any) -> BaseEstimator:
-    """Defaults, from one start, and always the same random numbers."""
-    once = {"n_restarts": 1, "random_state": 0}
+    """Defaults, from one start or with short chains, and always the same random numbers."""
+    once = {"n_restarts": 1, "random_state": 0, **SHORT_CHAINS}
     return cls(**{key: value for key, value in once.items() if key in cls._parameter_constraints}, **options)
 
 
-EVERY = [quick(cls) for cls in ESTIMATORS] + [
+EVERY = [
+    *(quick(cls) for cls in ESTIMATORS),
+    *(quick(cls, average=False) for cls in ESTIMATORS if can_average(cls)),
     quick(SparseLogisticRegression, min_gain=0),
     quick(SparseLogisticRegression, inference="variational"),
     quick(RVMClassifier, inference="variational"),
 ]
-"""Each registered estimator, and the ways of inference that a default does not take."""
+"""Each registered estimator in both forms, and the ways of inference that a default does not take."""
 CASES = {
     "estimator": VARIANTS,
     "selector": SELECTORS,
     "regressor": REGRESSORS,
+    "one_model": ONE_MODEL,
+    "averaged": [model for model in REGRESSORS if averages(model)],
     "kernel_regressor": KERNEL_REGRESSORS,
     "priced": [model for model in REGRESSORS if model.get_params().get("min_gain") == "auto"],
     "textbook": [model for model in REGRESSORS if model.get_params().get("min_gain") == 0],
-    "flat": [
-        model
-        for model in REGRESSORS
-        if model.get_params().get("intercept_prior", "flat") == "flat" and model.fit_intercept
-    ],
+    "flat": [model for model in REGRESSORS if has_flat_intercept(model)],
+    "one_flat_model": [model for model in ONE_MODEL if has_flat_intercept(model)],
     "every": EVERY,
     "every_regressor": [model for model in EVERY if is_regressor(model)],
     "every_classifier": [model for model in EVERY if is_classifier(model)],
     "default": DEFAULTS,
-    "default_selector": [model for model in DEFAULTS if is_linear(model)],
-    "any_regressor": [model for model in DEFAULTS if is_regressor(model)],
-    "default_regressor": [model for model in DEFAULTS if has_gaussian_noise(model) and is_linear(model)],
+    "default_selector": [model for model in BOTH_FORMS if is_linear(model)],
+    "any_regressor": [model for model in BOTH_FORMS if is_regressor(model)],
+    "default_regressor": [model for model in BOTH_FORMS if has_gaussian_noise(model) and is_linear(model)],
 }
 """Arguments of a test that stand for every estimator of a kind; whatever joins ESTIMATORS is tested by asking for them.
 
-selector: models whose columns are the features, of which they keep some; regressor: those with Gaussian noise.
+selector: models whose columns are the features, of which they keep some; regressor: those with Gaussian noise, of
+which averaged are averages over models, and one_model are not.
 kernel_regressor: regressors whose columns are kernel functions of the rows, with one width for all features.
 priced, textbook: regressors with the default charge for a feature, and none.
 every: each registered estimator in a quick form; every_regressor, every_classifier: those that regress or classify.
-flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie.
+flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie; one_flat_model: those
+that do not average.
 """
 
 

@@ -1,4 +1,4 @@
-"""ARDRegressor against closed forms, simulations and the original toolboxes."""
+"""The single model of ARDRegressor against closed forms, simulations and the original toolboxes."""
 
 import json
 import tracemalloc
@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sparsebayes import ARDRegressor
 from sparsebayes.engine.regression import SOLVERS
 
+single_model = partial(ARDRegressor, average=False)
 REFERENCE = Path(__file__).parent.parent / "reference"
 every_solver = pytest.mark.parametrize("solver", sorted(SOLVERS))
 TELLS_OF_THE_FLOOR = pytest.mark.filterwarnings("ignore:the noise variance reached its floor")
@@ -52,9 +53,9 @@ def design(model, X):
     return np.column_stack([Phi, np.ones(len(X))]), alpha
 
 
-def test_log_evidence_is_the_density_of_the_data(regressor, data):
+def test_log_evidence_is_the_density_of_the_data(one_model, data):
     X, y = data
-    model = clone(regressor).fit(X, y)
+    model = clone(one_model).fit(X, y)
     Phi, alpha = design(model, X)
     if alpha[-1] == 0:
         expected = log_evidence_flat(marginal_covariance(Phi[:, :-1], alpha[:-1], model.noise_variance_), y)
@@ -66,7 +67,7 @@ def test_log_evidence_is_the_density_of_the_data(regressor, data):
 
 def test_flat_evidence_is_the_limit_of_a_broad_intercept_prior(data):
     X, y = data
-    model = ARDRegressor().fit(X, y)
+    model = single_model().fit(X, y)
     C = marginal_covariance(X[:, model.active_], model.precision_, model.noise_variance_)
     v = 1e7  # the limit is reached like 1/v, rounding grows like v
     broad = multivariate_normal(np.zeros(len(y)), C + v).logpdf(y) + 0.5 * np.log(2 * np.pi * v)
@@ -74,10 +75,10 @@ def test_flat_evidence_is_the_limit_of_a_broad_intercept_prior(data):
 
 
 @pytest.mark.parametrize("shift", [0.0, 90.0])
-def test_posterior_and_predictions_by_brute_force(regressor, data, rng, shift):
+def test_posterior_and_predictions_by_brute_force(one_model, data, rng, shift):
     X, y = data
     X = X + shift
-    model = clone(regressor).fit(X, y)
+    model = clone(one_model).fit(X, y)
     Phi, alpha = design(model, X)
     new = rng.uniform(-5, 5, (7, X.shape[1])) + shift
     Phi_new, _ = design(model, new)
@@ -101,7 +102,7 @@ def test_posterior_and_predictions_by_brute_force(regressor, data, rng, shift):
 def test_predictive_std_far_from_the_data_includes_the_intercept(rng, solver):
     x = rng.uniform(80, 100, (40, 1))
     y = 3 * x[:, 0] - 7 + rng.standard_normal(40)
-    model = ARDRegressor(solver=solver).fit(x, y)
+    model = single_model(solver=solver).fit(x, y)
     asked = np.array([[0.0], [90.0], [200.0]])
     away = asked[:, 0] - x.mean()
     noise = model.noise_variance_
@@ -110,10 +111,10 @@ def test_predictive_std_far_from_the_data_includes_the_intercept(rng, solver):
     assert expected[0] > 4 * noise  # 90 away from data that are 20 wide
 
 
-def test_noise_and_precisions_are_stationary(flat, data):
+def test_noise_and_precisions_are_stationary(one_flat_model, data):
     """α(μ² + Σ_mm) = 1 and σ² = ‖residual‖² / (N - 1 - Σγ): the textbook's conditions (section 2), to √tol."""
     X, y = data
-    model = clone(flat).set_params(tol=1e-12).fit(X, y)
+    model = clone(one_flat_model).set_params(tol=1e-12).fit(X, y)
     moment = model.coef_[model.active_] ** 2 + np.diag(model.covariance_)
     assert_allclose(model.precision_ * moment, 1, rtol=1e-5)
     residual = ((y - model.predict(X)) ** 2).sum()
@@ -130,9 +131,9 @@ def assert_moments(draws, mean, cov, sigmas=5):
     assert_allclose((np.cov(draws.T) - cov) / np.outer(spread, spread), 0, atol=sigmas * np.sqrt(2) / root_n)
 
 
-def test_posterior_draws_have_the_posterior_moments(regressor, data):
+def test_posterior_draws_have_the_posterior_moments(one_model, data):
     X, y = data
-    model = clone(regressor).fit(X + 2, y)
+    model = clone(one_model).fit(X + 2, y)
     coef, intercept = model.sample_posterior(20_000, random_state=0)
     gone = np.setdiff1d(np.arange(X.shape[1]), model.active_)
     assert not coef[:, gone].any()
@@ -147,16 +148,16 @@ def test_posterior_draws_have_the_posterior_moments(regressor, data):
     assert_moments(coef @ x.T + intercept[:, None], mean, latent)
 
 
-def test_draws_of_observations_have_the_predictive_moments(regressor, data):
+def test_draws_of_observations_have_the_predictive_moments(one_model, data):
     X, y = data
-    model = clone(regressor).fit(X, y)
+    model = clone(one_model).fit(X, y)
     assert_moments(model.sample_y(X[:4], 20_000, random_state=0).T, *model.predict(X[:4], return_cov=True))
 
 
 @pytest.mark.parametrize("method", ["sample_posterior", "sample_y"])
 def test_draws_follow_random_state(data, method):
     X, y = data
-    model = ARDRegressor().fit(X, y)
+    model = single_model().fit(X, y)
     draw = partial(getattr(model, method), *([X] if method == "sample_y" else []), n_samples=3)
     first, again, other = (np.hstack([np.ravel(part) for part in draw(random_state=seed)]) for seed in (1, 1, 2))
     assert_array_equal(first, again)
@@ -168,7 +169,7 @@ def test_intervals_cover_fresh_observations_as_often_as_they_say(make_data, cove
     inside = []
     for seed in range(200):  # ten rows each, so few that a normal quantile would fail
         X, y = make_data(40, 3, n_true=2, noise=0.3, seed=seed)
-        ends = ARDRegressor().fit(X[:10], y[:10]).predict_interval(X[10:], coverage=coverage)
+        ends = single_model().fit(X[:10], y[:10]).predict_interval(X[10:], coverage=coverage)
         inside.append(((ends[:, 0] < y[10:]) & (y[10:] < ends[:, 1])).mean())
     assert_allclose(np.mean(inside), coverage, atol=4 * np.std(inside) / np.sqrt(200))
 
@@ -177,12 +178,12 @@ def test_intervals_cover_fresh_observations_as_often_as_they_say(make_data, cove
 def test_degrees_of_freedom_are_those_that_the_weights_leave(outputs, fit_intercept):
     """By the relevances γ and the intercept, and by the quantile of the intervals."""
     X, Y = outputs[0], outputs[1][:, :2]  # the third output is constant, and has no noise to learn
-    model = ARDRegressor(fit_intercept=fit_intercept).fit(X, Y)
+    model = single_model(fit_intercept=fit_intercept).fit(X, Y)
     freedom = model.degrees_of_freedom_
     assert_allclose(freedom, len(X) - model.relevance_.sum(axis=1) - fit_intercept)
     half = np.diff(model.predict_interval(X, 0.9))[..., 0] / 2
     assert_allclose(half, t.ppf(0.95, freedom) * model.predict(X, return_std=True)[1])
-    assert ARDRegressor(fit_intercept=fit_intercept).fit(X, Y[:, 0]).degrees_of_freedom_ == freedom[0]
+    assert single_model(fit_intercept=fit_intercept).fit(X, Y[:, 0]).degrees_of_freedom_ == freedom[0]
 
 
 # --- weights of rows ---
@@ -253,7 +254,7 @@ def test_outputs_are_fitted_as_if_alone(regressor, outputs):
 def test_shapes_for_several_outputs(outputs):
     X, Y = outputs
     (n, d), k = X.shape, Y.shape[1]
-    model = ARDRegressor().fit(X, Y)
+    model = single_model().fit(X, Y)
     assert model.coef_.shape == model.relevance_.shape == (k, d)
     assert model.intercept_.shape == model.noise_variance_.shape == model.log_evidence_.shape == (k,)
     assert len(model.active_) == len(model.precision_) == len(model.covariance_) == len(model.evidence_path_) == k
@@ -270,7 +271,7 @@ def test_shapes_for_several_outputs(outputs):
 def test_shapes_for_one_output(data):
     X, y = data
     n, d = X.shape
-    model = ARDRegressor().fit(X, y)
+    model = single_model().fit(X, y)
     kept = len(model.active_)
     assert model.coef_.shape == model.relevance_.shape == (d,)
     assert model.precision_.shape == (kept,)
@@ -287,9 +288,9 @@ def test_shapes_for_one_output(data):
 
 def test_a_single_column_of_targets_stays_a_column(data):
     X, y = data
-    column = ARDRegressor().fit(X, y[:, None])
+    column = single_model().fit(X, y[:, None])
     assert column.predict(X).shape == (len(y), 1)
-    assert_array_equal(column.predict(X)[:, 0], ARDRegressor().fit(X, y).predict(X))
+    assert_array_equal(column.predict(X)[:, 0], single_model().fit(X, y).predict(X))
 
 
 # --- hyper-priors ---
@@ -302,7 +303,7 @@ HYPER = {"a": 0.5, "b": 0.2, "c": 2.0, "d": 1.0}
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_hyper_priors_end_at_the_top_of_the_posterior(data, solver, min_gain, fit_intercept):
     X, y = data
-    model = ARDRegressor(solver=solver, min_gain=min_gain, fit_intercept=fit_intercept, tol=1e-12, **HYPER).fit(X, y)
+    model = single_model(solver=solver, min_gain=min_gain, fit_intercept=fit_intercept, tol=1e-12, **HYPER).fit(X, y)
     a, b, c, d = HYPER.values()
 
     def objective(log_precisions):
@@ -321,10 +322,10 @@ def test_hyper_priors_end_at_the_top_of_the_posterior(data, solver, min_gain, fi
 @every_solver
 def test_hyper_priors_are_in_the_units_of_the_data(data, solver):
     X, y = data
-    base = ARDRegressor(solver=solver, **HYPER).fit(X, y)
+    base = single_model(solver=solver, **HYPER).fit(X, y)
     y_scale, x_scale = 1e3, 1e-2
     rates = {"b": HYPER["b"] * (y_scale / x_scale) ** 2, "d": HYPER["d"] * y_scale**2}
-    model = ARDRegressor(solver=solver, **(HYPER | rates)).fit(X * x_scale, y * y_scale)
+    model = single_model(solver=solver, **(HYPER | rates)).fit(X * x_scale, y * y_scale)
     assert_array_equal(model.active_, base.active_)
     assert_allclose(model.coef_, base.coef_ * y_scale / x_scale, rtol=1e-6)
     assert_allclose(model.noise_variance_, base.noise_variance_ * y_scale**2, rtol=1e-6)
@@ -333,14 +334,14 @@ def test_hyper_priors_are_in_the_units_of_the_data(data, solver):
 @every_solver
 def test_zero_is_the_limit_of_weak_hyper_priors(data, solver):
     weak = dict.fromkeys(HYPER, 1e-9)
-    assert_same_model(ARDRegressor(solver=solver, **weak).fit(*data), ARDRegressor(solver=solver).fit(*data), rtol=1e-3)
+    assert_same_model(single_model(solver=solver, **weak).fit(*data), single_model(solver=solver).fit(*data), rtol=1e-3)
 
 
 def test_hyper_priors_pull_the_way_they_should(data):
-    base = ARDRegressor().fit(*data)
-    quiet = ARDRegressor(c=20.0).fit(*data)
+    base = single_model().fit(*data)
+    quiet = single_model(c=20.0).fit(*data)
     assert quiet.noise_variance_ < base.noise_variance_
-    large = ARDRegressor(b=2.0).fit(*data)
+    large = single_model(b=2.0).fit(*data)
     assert (large.precision_ < base.precision_).all()
 
 
@@ -358,7 +359,7 @@ def original(name):
 @pytest.mark.parametrize("program", ["sparsebayes", "sb1rvm"])
 def test_textbook_answer_is_that_of_the_originals(solver, program):
     X, y, X_new, expected = original(f"reg_lin_n100_d50__{program}_gaussian_lin_bias")
-    model = ARDRegressor(solver=solver, min_gain=0, intercept_prior="ard", tol=1e-12).fit(X, y)
+    model = single_model(solver=solver, min_gain=0, intercept_prior="ard", tol=1e-12).fit(X, y)
     fit = model._fits[0]
     assert_allclose(model.log_evidence_, expected["logML_final"] - len(y) / 2 * np.log(2 * np.pi), atol=1e-6)
     assert_array_equal(fit.columns, expected["relevant_0based"])
@@ -373,7 +374,7 @@ def test_textbook_answer_is_that_of_the_originals(solver, program):
 def test_default_is_not_lost_where_the_original_overfits(solver):
     X, y, _, expected = original("reg_lin_n50_d100__sparsebayes_gaussian_lin_bias")
     assert len(expected["relevant_0based"]) == 46
-    active = set(ARDRegressor(solver=solver).fit(X, y).active_)
+    active = set(single_model(solver=solver).fit(X, y).active_)
     assert active >= {7, 27, 32, 35, 66}
     assert len(active) <= 8
 
@@ -382,7 +383,7 @@ def test_default_is_not_lost_where_the_original_overfits(solver):
 @every_solver
 def test_textbook_evidence_is_not_below_the_original_on_wide_data(solver):
     X, y, _, expected = original("reg_lin_n50_d100__sparsebayes_gaussian_lin_bias")
-    model = ARDRegressor(solver=solver, min_gain=0, intercept_prior="ard").fit(X, y)
+    model = single_model(solver=solver, min_gain=0, intercept_prior="ard").fit(X, y)
     assert model.log_evidence_ > expected["logML_final"] - len(y) / 2 * np.log(2 * np.pi) - 0.5
 
 
@@ -392,7 +393,7 @@ def test_textbook_evidence_is_not_below_the_original_on_wide_data(solver):
 @every_min_gain
 def test_all_solvers_end_at_the_same_top(make_data, min_gain):
     X, y = make_data(100, 30, n_true=6)
-    fits = [ARDRegressor(solver=solver, min_gain=min_gain, tol=1e-10).fit(X, y) for solver in SOLVERS]
+    fits = [single_model(solver=solver, min_gain=min_gain, tol=1e-10).fit(X, y) for solver in SOLVERS]
     for model in fits[1:]:
         assert_array_equal(model.active_, fits[0].active_)
         # tol nats of a top of curvature about one: √tol in the parameters, tol itself in the evidence
@@ -400,9 +401,9 @@ def test_all_solvers_end_at_the_same_top(make_data, min_gain):
         assert_allclose(model.coef_, fits[0].coef_, atol=1e-5)
 
 
-def test_certificate_holds_and_the_path_ends_at_the_evidence(regressor, make_data):
+def test_certificate_holds_and_the_path_ends_at_the_evidence(one_model, make_data):
     X, y = make_data(80, 40, n_true=6, offset=1.0)
-    model = clone(regressor).fit(X, y)
+    model = clone(one_model).fit(X, y)
     assert model.converged_
     assert model.optimality_gap_ <= model.tol
     assert model.n_iter_ == len(model.evidence_path_)
@@ -414,17 +415,17 @@ def test_certificate_holds_and_the_path_ends_at_the_evidence(regressor, make_dat
 @pytest.mark.filterwarnings("ignore:not converged")
 def test_path_holds_the_evidence_of_each_model_on_the_way(make_data):
     X, y = make_data(150, 40, n_true=15)
-    path = ARDRegressor(solver="sequential").fit(X, y).evidence_path_
+    path = single_model(solver="sequential").fit(X, y).evidence_path_
     assert len(path) > 20
     for n_steps in range(1, len(path), 3):
-        stopped = ARDRegressor(solver="sequential", max_iter=n_steps).fit(X, y)
+        stopped = single_model(solver="sequential", max_iter=n_steps).fit(X, y)
         assert_allclose(stopped.log_evidence_, path[n_steps], rtol=1e-9)
 
 
 @pytest.mark.parametrize("solver", ["em", "sequential"])
 def test_textbook_evidence_never_falls(make_data, solver):
     X, y = make_data(80, 40, n_true=6)
-    path = ARDRegressor(solver=solver, min_gain=0).fit(X, y).evidence_path_
+    path = single_model(solver=solver, min_gain=0).fit(X, y).evidence_path_
     # a batch solver drops a weight when that moves the evidence by less than 1e-3 nats
     assert np.diff(path).min() > (-1e-3 if solver == "em" else -1e-9)
 
@@ -432,8 +433,8 @@ def test_textbook_evidence_never_falls(make_data, solver):
 @every_solver
 def test_certificate_is_what_a_further_step_would_bring(make_data, solver):
     X, y = make_data(80, 40, n_true=6)
-    rough = ARDRegressor(solver=solver, min_gain=0, tol=0.1).fit(X, y)
-    fine = ARDRegressor(solver=solver, min_gain=0, tol=1e-10).fit(X, y)
+    rough = single_model(solver=solver, min_gain=0, tol=0.1).fit(X, y)
+    fine = single_model(solver=solver, min_gain=0, tol=1e-10).fit(X, y)
     assert 1e-10 < rough.optimality_gap_ <= 0.1
     assert fine.optimality_gap_ <= 1e-10
     assert fine.log_evidence_ >= rough.log_evidence_
@@ -443,7 +444,7 @@ def test_certificate_is_what_a_further_step_would_bring(make_data, solver):
 @every_min_gain
 def test_warm_start_continues_where_the_last_fit_ended(make_data, solver, min_gain):
     X, y = make_data(100, 40, n_true=6)
-    model = ARDRegressor(solver=solver, min_gain=min_gain, warm_start=True, tol=1e-10).fit(X[:90], y[:90])
+    model = single_model(solver=solver, min_gain=min_gain, warm_start=True, tol=1e-10).fit(X[:90], y[:90])
     first = model.n_iter_
     before = clone(model).fit(X[:90], y[:90])
     model.fit(X[:90], y[:90])
@@ -458,9 +459,9 @@ def test_warm_start_continues_where_the_last_fit_ended(make_data, solver, min_ga
 
 def test_warm_start_survives_a_feature_that_became_constant(data):
     X, y = data
-    model = ARDRegressor(warm_start=True, tol=1e-12).fit(X, y)
+    model = single_model(warm_start=True, tol=1e-12).fit(X, y)
     X[:, 0] = 1.0
-    assert_same_model(model.fit(X, y), ARDRegressor(tol=1e-12).fit(X, y), rtol=1e-5)
+    assert_same_model(model.fit(X, y), single_model(tol=1e-12).fit(X, y), rtol=1e-5)
     assert 0 not in model.active_
 
 
@@ -469,7 +470,7 @@ def test_wide_data_needs_no_square_matrix(make_data, solver):
     X, y = make_data(60, 5000, noise=0.1)
     tracemalloc.start()
     try:
-        model = ARDRegressor(solver=solver).fit(X, y)
+        model = single_model(solver=solver).fit(X, y)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -482,7 +483,7 @@ def test_default_finds_the_truth_and_the_textbook_keeps_more(make_data):
     for seed in range(10):
         X, y = make_data(300, 100, n_true=8, noise=1.0, seed=seed)
         truth = set(range(8))
-        kept, textbook = (set(ARDRegressor(min_gain=gain).fit(X, y).active_) for gain in ("auto", 0))
+        kept, textbook = (set(single_model(min_gain=gain).fit(X, y).active_) for gain in ("auto", 0))
         assert kept >= truth
         assert len(textbook) > 12
         exact.append(kept == truth)
@@ -491,20 +492,20 @@ def test_default_finds_the_truth_and_the_textbook_keeps_more(make_data):
 
 def test_min_gain_is_a_price(make_data):
     X, y = make_data(100, 30, n_true=6)
-    fits = [ARDRegressor(min_gain=price).fit(X, y) for price in (0, 1, np.log(30), 20, 1e6)]
+    fits = [single_model(min_gain=price).fit(X, y) for price in (0, 1, np.log(30), 20, 1e6)]
     kept = [len(model.active_) for model in fits]
     assert kept == sorted(kept, reverse=True)
     assert kept[0] > kept[2] >= 6
     assert kept[-1] == 0
-    assert_array_equal(fits[2].coef_, ARDRegressor().fit(X, y).coef_)
+    assert_array_equal(fits[2].coef_, single_model().fit(X, y).coef_)
     # What is kept is worth its price: without any one of them the evidence falls by more.
     for j in fits[3].active_:
-        fewer = ARDRegressor(min_gain=20).fit(np.delete(X, j, axis=1), y)
+        fewer = single_model(min_gain=20).fit(np.delete(X, j, axis=1), y)
         assert fits[3].log_evidence_ - 20 * kept[3] > fewer.log_evidence_ - 20 * len(fewer.active_)
 
 
 def test_get_support(data):
-    model = ARDRegressor().fit(*data)
+    model = single_model().fit(*data)
     assert_array_equal(model.get_support(indices=True), model.active_)
     assert_array_equal(np.flatnonzero(model.get_support()), model.active_)
     assert model.get_support().dtype == bool
@@ -512,11 +513,11 @@ def test_get_support(data):
 
 @every_solver
 def test_progress_goes_to_standard_error_only_when_asked_for(data, capsys, solver):
-    ARDRegressor(solver=solver).fit(*data)
+    single_model(solver=solver).fit(*data)
     assert capsys.readouterr() == ("", "")
-    ARDRegressor(solver=solver, verbose=1).fit(*data)  # lives in terminals only
+    single_model(solver=solver, verbose=1).fit(*data)  # lives in terminals only
     assert capsys.readouterr() == ("", "")
-    model = ARDRegressor(solver=solver, verbose=2).fit(*data)
+    model = single_model(solver=solver, verbose=2).fit(*data)
     out, every = capsys.readouterr()
     assert out == ""
     assert len(every.splitlines()) >= model.n_iter_
@@ -531,7 +532,7 @@ def test_progress_goes_to_standard_error_only_when_asked_for(data, capsys, solve
 )
 def test_auto_chooses_as_documented(make_data, shape, min_gain, chosen):
     X, y = make_data(*shape)
-    model = ARDRegressor(min_gain=min_gain, max_iter=100)
+    model = single_model(min_gain=min_gain, max_iter=100)
     names = ("auto", "fixed-point", "sequential")
     paths = {solver: model.set_params(solver=solver).fit(X, y).evidence_path_ for solver in names}
     auto = paths.pop("auto")
@@ -541,7 +542,7 @@ def test_auto_chooses_as_documented(make_data, shape, min_gain, chosen):
 @pytest.mark.parametrize("columns", [[-1, 1], [0, 10**6], [0, 0]])
 def test_warm_start_refuses_columns_that_are_not_there(columns, data):
     """A model may come from a file; the compiled search would write beyond its arrays."""
-    model = ARDRegressor(warm_start=True).fit(*data)
+    model = single_model(warm_start=True).fit(*data)
     model._fits = [replace(model._fits[0], columns=np.array(columns), precision=np.ones(2))]
     with pytest.raises(ValueError, match="warm_start=False"):
         model.fit(*data)

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from forms import averages
 from numpy.testing import assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -85,7 +86,9 @@ def test_every_step_is_a_task(default, data_for):
     # One more than there are steps: what is left to do after the last.
     assert told.ended.count("step") == len(told.infos) + 1 == len(told.ended) - 1
     assert len(told.infos) >= model.n_iter_
-    assert all(np.isfinite(info.objective) for info in told.infos)
+    # Chains over models have no objective, but a standard error.
+    assert all(np.isfinite(info.change if info.action == "average" else info.objective) for info in told.infos)
+    assert averages(default) == any(info.action == "average" for info in told.infos)
     assert_array_equal(told.model.predict(X), model.predict(X))
     assert_array_equal(clone(default).set_callbacks().fit(X, y).predict(X), model.predict(X))
 
@@ -123,7 +126,9 @@ def test_classes_one_after_the_other_and_at_the_same_time(three_classes):
 def test_repetitions_of_a_selection_are_tasks(make_data):
     told = Recorder()
     inner = Recorder()
-    StabilitySelector(ARDRegressor().set_callbacks(inner), n_resamples=6).set_callbacks(told).fit(*make_data())
+    StabilitySelector(ARDRegressor(average=False).set_callbacks(inner), n_resamples=6).set_callbacks(told).fit(
+        *make_data()
+    )
     assert told.ended == ["repetition"] * 6 + ["repetitions", "fit"]
     assert inner.ended.count("fit") == 6  # clones of the estimator tell the same callback
     assert inner.calls == ["setup", "teardown"] * 6
@@ -154,7 +159,8 @@ def test_a_fit_that_is_stopped_at_once_takes_one_step(cls, data_for):
     told = Recorder(stop_at=1)
     with pytest.warns(ConvergenceWarning, match="at step 1"):
         cls().set_callbacks(told).fit(*data_for(cls()))
-    assert len(told.infos) == 1
+    # Without a round of the chains there would be no average.
+    assert [info.action == "average" for info in told.infos] == [False, True][: 1 + averages(cls())]
 
 
 def test_starts_that_were_not_made_have_no_score(make_data):
@@ -240,7 +246,7 @@ def test_progress_bar_of_a_search_over_a_pipeline(make_data, bar, capsys, n_jobs
 
 
 def test_progress_bar_of_a_selection(make_data, bar, capsys):
-    StabilitySelector(ARDRegressor(), n_resamples=4).set_callbacks(bar).fit(*make_data())
+    StabilitySelector(ARDRegressor(average=False), n_resamples=4).set_callbacks(bar).fit(*make_data())
     assert "StabilitySelector - repetitions" in capsys.readouterr().out
 
 

@@ -60,7 +60,7 @@ def test_ard_is_the_toolboxs(log_problem, inference, log_data, recorded):
     X, t = log_data(log_problem)
     expected = recorded(log_problem, f"slrtb_slr_{inference[:3]}")["results"]
     model = SparseLogisticRegression(
-        inference=inference, min_gain=0, intercept_prior="ard", tol=1e-9, proba="plug-in"
+        average=False, inference=inference, min_gain=0, intercept_prior="ard", tol=1e-9, proba="plug-in"
     ).fit(X, t)
     w = np.array(expected["w"])
     assert_allclose(model.coef_[0], w[:-1], atol=1e-5)
@@ -78,7 +78,9 @@ def test_l1_is_the_optimum(log_problem, inference, log_data, recorded):
     X, t = log_data(log_problem)
     program = "slrtb_l1slr_c" if inference == "coordinate" else "slrtb_l1slr_lap"
     w = np.array(recorded(log_problem, program)["derived_by_harness"]["independent_optimum"]["w"])
-    model = SparseLogisticRegression(prior="laplace", inference=inference, penalty=2.0, intercept_prior="ard", tol=1e-9)
+    model = SparseLogisticRegression(
+        average=False, prior="laplace", inference=inference, penalty=2.0, intercept_prior="ard", tol=1e-9
+    )
     model.fit(X, t)
     assert_allclose(model.coef_[0], w[:-1], atol=1e-5)
     assert_allclose(model.intercept_, w[-1:], atol=1e-5)
@@ -92,7 +94,7 @@ def test_l1_is_the_optimum(log_problem, inference, log_data, recorded):
 @pytest.mark.parametrize("inference", ["laplace", "variational", "coordinate", "reweighted-l1"])
 def test_pairs_that_do_not_exist_are_named(prior, inference, make_classes):
     X, y = make_classes(n=40, d=3)
-    model = SparseLogisticRegression(prior=prior, inference=inference)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference)
     if inference in INFERENCES[prior]:
         assert model.fit(X, y).converged_
         return
@@ -104,19 +106,19 @@ def test_pairs_that_do_not_exist_are_named(prior, inference, make_classes):
 def test_one_class_is_refused(make_classes):
     X, y = make_classes()
     with pytest.raises(ValueError, match="one class only"):
-        SparseLogisticRegression().fit(X, np.full(len(y), "same"))
+        SparseLogisticRegression(average=False).fit(X, np.full(len(y), "same"))
     with pytest.raises(ValueError, match="one class only"):
-        SparseLogisticRegression().fit(X, y, sample_weight=(y == 1).astype(float))
+        SparseLogisticRegression(average=False).fit(X, y, sample_weight=(y == 1).astype(float))
     with pytest.raises(ValueError, match="zero"):
-        SparseLogisticRegression().fit(X, y, sample_weight=np.zeros(len(y)))
+        SparseLogisticRegression(average=False).fit(X, y, sample_weight=np.zeros(len(y)))
 
 
 @pytest.mark.parametrize("labels", [("no", "yes"), (False, True), (-1, 1), (3, 17), (0.0, 1.0)], ids=str)
 def test_labels_of_any_type(labels, make_classes):
     X, y = make_classes()
     y_named = np.array(labels)[y]
-    model = SparseLogisticRegression().fit(X, y_named)
-    plain = SparseLogisticRegression().fit(X, y)
+    model = SparseLogisticRegression(average=False).fit(X, y_named)
+    plain = SparseLogisticRegression(average=False).fit(X, y)
     assert_array_equal(model.classes_, labels)
     assert_array_equal(model.coef_, plain.coef_)
     assert model.predict(X).dtype == y_named.dtype
@@ -127,7 +129,7 @@ def test_labels_of_any_type(labels, make_classes):
 @every_pair
 def test_swapped_labels_swap_the_signs(prior, inference, make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression(prior=prior, inference=inference, tol=1e-8)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference, tol=1e-8)
     one, other = clone(model).fit(X, y), clone(model).fit(X, 1 - y)
     assert_allclose(one.coef_, -other.coef_, atol=1e-5)
     assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], atol=1e-6)
@@ -141,7 +143,7 @@ def test_swapped_labels_swap_the_signs(prior, inference, make_classes):
 def test_integer_weights_are_repeated_rows(prior, inference, make_classes, rng):
     X, y = make_classes()
     weight = rng.integers(0, 4, len(y))
-    model = SparseLogisticRegression(prior=prior, inference=inference, min_gain=0.5, tol=1e-9)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference, min_gain=0.5, tol=1e-9)
     one = clone(model).fit(X, y, sample_weight=weight)
     many = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert_array_equal(one.active_, many.active_)
@@ -155,7 +157,7 @@ def test_rows_of_weight_zero_are_not_there(prior, inference, make_classes):
     X, y = make_classes()
     weight = (np.arange(len(y)) % 3 > 0).astype(float)
     hostile = np.where(weight[:, None] > 0, X, 1e6)
-    model = SparseLogisticRegression(prior=prior, inference=inference)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference)
     one, other = clone(model).fit(hostile, y, sample_weight=weight), clone(model).fit(X[weight > 0], y[weight > 0])
     assert_allclose(one.coef_, other.coef_, rtol=1e-10)
     assert_allclose(one.intercept_, other.intercept_, rtol=1e-10)
@@ -163,12 +165,14 @@ def test_rows_of_weight_zero_are_not_there(prior, inference, make_classes):
 
 def test_class_weight_is_sample_weight(make_classes):
     X, y = make_classes(offset=2.0)
-    one = SparseLogisticRegression(class_weight={0: 3.0, 1: 0.5}).fit(X, y, sample_weight=np.linspace(0.5, 1, len(y)))
+    one = SparseLogisticRegression(average=False, class_weight={0: 3.0, 1: 0.5}).fit(
+        X, y, sample_weight=np.linspace(0.5, 1, len(y))
+    )
     by_hand = np.where(y == 0, 3.0, 0.5) * np.linspace(0.5, 1, len(y))
-    other = SparseLogisticRegression().fit(X, y, sample_weight=by_hand)
+    other = SparseLogisticRegression(average=False).fit(X, y, sample_weight=by_hand)
     assert_array_equal(one.coef_, other.coef_)
-    balanced = SparseLogisticRegression(class_weight="balanced").fit(X, y)
-    other = SparseLogisticRegression().fit(X, y, sample_weight=len(y) / (2 * np.bincount(y))[y])
+    balanced = SparseLogisticRegression(average=False, class_weight="balanced").fit(X, y)
+    other = SparseLogisticRegression(average=False).fit(X, y, sample_weight=len(y) / (2 * np.bincount(y))[y])
     assert_allclose(balanced.coef_, other.coef_, rtol=1e-10)
 
 
@@ -178,7 +182,7 @@ def test_class_weight_is_sample_weight(make_classes):
 @pytest.mark.parametrize("proba", PROBABILITIES)
 def test_one_against_the_rest(proba, three_classes):
     X, y = three_classes
-    model = SparseLogisticRegression(proba=proba, multi_class="one-vs-rest").fit(X, y)
+    model = SparseLogisticRegression(average=False, proba=proba, multi_class="one-vs-rest").fit(X, y)
     assert model.coef_.shape == (3, 4)
     assert model.decision_function(X).shape == (90, 3)
     p = model.predict_proba(X)
@@ -186,7 +190,7 @@ def test_one_against_the_rest(proba, three_classes):
     assert ((p >= 0) & (p <= 1)).all()
     assert model.score(X, y) > 0.75
     for k, name in enumerate(model.classes_):
-        single = SparseLogisticRegression(proba=proba).fit(X, y == name)
+        single = SparseLogisticRegression(average=False, proba=proba).fit(X, y == name)
         assert_array_equal(model.coef_[k], single.coef_[0])
         assert_array_equal(model.active_[k], single.active_)
         assert_allclose(model.covariance_[k], single.covariance_)
@@ -196,7 +200,7 @@ def test_one_against_the_rest(proba, three_classes):
 def test_names_of_classes_may_be_permuted(multi_class, three_classes):
     X, y = three_classes
     order = {"ant": "z", "bee": "y", "cat": "x"}
-    model = SparseLogisticRegression(multi_class=multi_class)
+    model = SparseLogisticRegression(average=False, multi_class=multi_class)
     one = clone(model).fit(X, y)
     with parallel_config(backend="threading"):
         other = clone(model).set_params(n_jobs=2).fit(X, np.array([order[name] for name in y]))
@@ -212,7 +216,7 @@ def test_names_of_classes_may_be_permuted(multi_class, three_classes):
 @every_pair
 def test_probabilities_are_probabilities_of_each_row(prior, inference, proba, make_classes, rng):
     X, y = make_classes()
-    model = SparseLogisticRegression(prior=prior, inference=inference, proba=proba).fit(X, y)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference, proba=proba).fit(X, y)
     new = np.concatenate([rng.standard_normal((5, 8)), 1e3 * rng.standard_normal((3, 8))])
     p = model.predict_proba(new)
     assert ((p >= 0) & (p <= 1)).all()
@@ -225,7 +229,7 @@ def test_probabilities_are_probabilities_of_each_row(prior, inference, proba, ma
 
 def test_quadrature_is_the_integral(make_classes, rng):
     X, y = make_classes(n=40)
-    model = SparseLogisticRegression(min_gain=0, prior="ridge").fit(X, y)
+    model = SparseLogisticRegression(average=False, min_gain=0, prior="ridge").fit(X, y)
     new = rng.standard_normal((6, 8)) * np.array([0.1, 0.5, 1, 2, 5, 20])[:, None]
     fit = model._fits[0]
     for row, p in zip(new, model.predict_proba(new)[:, 1], strict=True):
@@ -242,7 +246,7 @@ def test_latent_moments_by_brute_force(inference, make_classes, rng):
     """Posterior of weights and intercept from the fitted precisions, with an explicit flat column of ones."""
     X, y = make_classes()
     X = X + 3
-    model = SparseLogisticRegression(inference=inference, tol=1e-10).fit(X, y)
+    model = SparseLogisticRegression(average=False, inference=inference, tol=1e-10).fit(X, y)
     Phi = np.column_stack([X[:, model.active_], np.ones(len(X))])
     A = np.append(model.precision_, 0.0)
     if inference == "variational":
@@ -268,7 +272,7 @@ def test_latent_moments_by_brute_force(inference, make_classes, rng):
 
 def test_moments_of_posterior_samples(make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression().fit(X + 2, y)
+    model = SparseLogisticRegression(average=False).fit(X + 2, y)
     coef, intercept = model.sample_posterior(20_000, random_state=0)
     assert coef.shape == (20_000, 1, 8)
     assert intercept.shape == (20_000, 1)
@@ -293,7 +297,7 @@ def test_moments_of_posterior_samples(make_classes):
 def test_units_of_columns_do_not_matter(inference, min_gain, make_classes):
     X, y = make_classes()
     unit = 10.0 ** np.array([3, -3, 0, 3, -3, 1, 2, -1])
-    model = SparseLogisticRegression(inference=inference, min_gain=min_gain)
+    model = SparseLogisticRegression(average=False, inference=inference, min_gain=min_gain)
     one, other = clone(model).fit(X, y), clone(model).fit(X * unit, y)
     assert_array_equal(one.active_, other.active_)
     assert_allclose(other.coef_ * unit, one.coef_, atol=1e-6)
@@ -304,7 +308,7 @@ def test_units_of_columns_do_not_matter(inference, min_gain, make_classes):
 @every_pair
 def test_place_of_the_origin_does_not_matter(prior, inference, make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression(prior=prior, inference=inference)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference)
     one, other = clone(model).fit(X, y), clone(model).fit(X + 1e4, y)
     assert_array_equal(one.active_, other.active_)
     assert_allclose(other.coef_, one.coef_, atol=1e-5)
@@ -333,7 +337,7 @@ def test_hard_data_have_sensible_probabilities(prior, inference, case, rng):
         X, y = np.repeat(X[:20], 2, axis=0), np.tile([0, 1], 20)
     if case == "two rows":
         y = np.array([0, 1])
-    model = SparseLogisticRegression(prior=prior, inference=inference, max_iter=500).fit(X, y)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference, max_iter=500).fit(X, y)
     p = model.predict_proba(X)[:, 1]
     assert np.isfinite(model.coef_).all()
     assert np.abs(model.intercept_).max() < 1e6
@@ -355,8 +359,8 @@ def test_hard_data_have_sensible_probabilities(prior, inference, case, rng):
 def test_constant_and_copied_columns(inference, make_classes):
     X, y = make_classes()
     X = np.column_stack([X, X[:, 0], np.full(len(X), 7.0)])
-    model = SparseLogisticRegression(inference=inference).fit(X, y)
-    plain = SparseLogisticRegression(inference=inference).fit(X[:, :8], y)
+    model = SparseLogisticRegression(average=False, inference=inference).fit(X, y)
+    plain = SparseLogisticRegression(average=False, inference=inference).fit(X[:, :8], y)
     assert model.coef_[0, -1] == 0
     assert_allclose(model.predict_proba(X), plain.predict_proba(X[:, :8]), atol=1e-3)
     assert (model.coef_[0, [0, 8]] != 0).sum() == 1
@@ -366,7 +370,7 @@ def test_constant_and_copied_columns(inference, make_classes):
 def test_many_features_need_no_square_matrix(prior, make_classes):
     X, y = make_classes(60, 3000, 3, size=3.0)
     tracemalloc.start()
-    model = SparseLogisticRegression(prior=prior, tol=1e-3).fit(X, y)
+    model = SparseLogisticRegression(average=False, prior=prior, tol=1e-3).fit(X, y)
     model.predict_proba(X)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -382,18 +386,19 @@ def test_default_finds_the_features_that_matter(make_classes):
     scores, kept, textbook = [], [], []
     for seed in range(5):
         X, y = make_classes(1000, 50, 6, seed=seed, size=0.7)
-        found = SparseLogisticRegression().fit(X, y).get_support()
+        found = SparseLogisticRegression(average=False).fit(X, y).get_support()
         scores.append(2 * (found & truth).sum() / (found.sum() + truth.sum()))
         kept.append(found.sum())
         if seed < 2:
-            textbook.append(SparseLogisticRegression(min_gain=0, tol=1e-4).fit(X, y).get_support().sum())
+            textbook.append(SparseLogisticRegression(average=False, min_gain=0, tol=1e-4).fit(X, y).get_support().sum())
     assert np.mean(scores) >= 0.95
     assert sum(textbook) > sum(kept[:2])
 
 
 def test_noise_is_called_noise(make_classes):
     false = sum(
-        len(SparseLogisticRegression().fit(*make_classes(200, 50, 0, seed=seed)).active_) > 0 for seed in range(40)
+        len(SparseLogisticRegression(average=False).fit(*make_classes(200, 50, 0, seed=seed)).active_) > 0
+        for seed in range(40)
     )
     expected = 40 * 50 * chi2.sf(np.log(50) + np.log(200), df=1)
     assert false <= expected + 2 * np.sqrt(expected)
@@ -401,7 +406,7 @@ def test_noise_is_called_noise(make_classes):
 
 def test_price_grows_with_the_rows_and_with_the_features(make_classes):
     def price(n, d):
-        return SparseLogisticRegression().fit(*make_classes(n, d, 1)).min_gain_
+        return SparseLogisticRegression(average=False).fit(*make_classes(n, d, 1)).min_gain_
 
     def worth(r):
         return 0.5 * (r - 1 - np.log(r))
@@ -409,7 +414,7 @@ def test_price_grows_with_the_rows_and_with_the_features(make_classes):
     assert_allclose(price(60, 90), worth(2 * np.log(90)))
     assert_allclose(price(500, 10), worth(np.log(10) + np.log(500)))
     X, y = make_classes(100, 10, 1)
-    doubled = SparseLogisticRegression().fit(X, y, sample_weight=np.full(100, 2.0))
+    doubled = SparseLogisticRegression(average=False).fit(X, y, sample_weight=np.full(100, 2.0))
     assert_allclose(doubled.min_gain_, worth(np.log(10) + np.log(200)))
 
 
@@ -417,9 +422,9 @@ def test_gain_of_a_separating_feature_is_what_is_lost_without_it():
     X = np.random.default_rng(0).standard_normal((60, 5))
     X[:, 2] = np.repeat([-1.0, 1.0], 30) * (3 + np.abs(X[:, 2]))
     y = np.repeat([0, 1], 30)
-    model = SparseLogisticRegression().fit(X, y)
+    model = SparseLogisticRegression(average=False).fit(X, y)
     assert_array_equal(model.active_, [2])
-    base = SparseLogisticRegression().fit(np.zeros((60, 1)), y)
+    base = SparseLogisticRegression(average=False).fit(np.zeros((60, 1)), y)
     assert_allclose(model.gain_[0, 2], model.log_evidence_ - base.log_evidence_, rtol=1e-3)
     assert model.gain_[0, 2] > model.min_gain_
     assert model.optimality_gap_ < 0.01
@@ -428,7 +433,7 @@ def test_gain_of_a_separating_feature_is_what_is_lost_without_it():
 @ard_inference
 def test_gain_tells_what_is_kept(inference, make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression(inference=inference).fit(X, y)
+    model = SparseLogisticRegression(average=False, inference=inference).fit(X, y)
     kept = model.get_support()
     assert kept.any()
     assert (model.gain_[0, kept] > model.min_gain_).all()
@@ -438,7 +443,7 @@ def test_gain_tells_what_is_kept(inference, make_classes):
 
 def test_inferences_agree_with_many_rows(make_classes):
     X, y = make_classes(2000)
-    models = [SparseLogisticRegression(inference=name).fit(X, y) for name in INFERENCES["ard"]]
+    models = [SparseLogisticRegression(average=False, inference=name).fit(X, y) for name in INFERENCES["ard"]]
     for model in models:
         assert_array_equal(model.active_, [0, 1])
         assert_allclose(model.coef_, models[0].coef_, atol=0.05)
@@ -451,7 +456,7 @@ def test_inferences_agree_with_many_rows(make_classes):
 
 def test_pickle_and_clone(make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression(proba="bound").fit(X, y)
+    model = SparseLogisticRegression(average=False, proba="bound").fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     assert not hasattr(clone(model), "coef_")
@@ -460,19 +465,19 @@ def test_pickle_and_clone(make_classes):
 
 def test_pipelines_selectors_and_calibration(make_classes):
     X, y = make_classes(200)
-    assert make_pipeline(StandardScaler(), SparseLogisticRegression()).fit(X, y).score(X, y) > 0.7
-    selector = SelectFromModel(SparseLogisticRegression(), threshold=1e-10).fit(X, y)
+    assert make_pipeline(StandardScaler(), SparseLogisticRegression(average=False)).fit(X, y).score(X, y) > 0.7
+    selector = SelectFromModel(SparseLogisticRegression(average=False), threshold=1e-10).fit(X, y)
     assert_array_equal(selector.get_support(indices=True), selector.estimator_.active_)
-    calibrated = CalibratedClassifierCV(SparseLogisticRegression(), cv=3).fit(X, y)
+    calibrated = CalibratedClassifierCV(SparseLogisticRegression(average=False), cv=3).fit(X, y)
     assert_allclose(calibrated.predict_proba(X).sum(axis=1), 1)
-    assert cross_val_score(SparseLogisticRegression(), X, y, cv=3, scoring="neg_log_loss").mean() > -0.6
+    assert cross_val_score(SparseLogisticRegression(average=False), X, y, cv=3, scoring="neg_log_loss").mean() > -0.6
 
 
 def test_names_of_columns(make_classes):
     pd = pytest.importorskip("pandas")
     X, y = make_classes()
     frame = pd.DataFrame(X, columns=[f"gene {k}" for k in range(8)])
-    model = SparseLogisticRegression().fit(frame, y)
+    model = SparseLogisticRegression(average=False).fit(frame, y)
     assert_array_equal(model.feature_names_in_, frame.columns)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[frame.columns[::-1]])
@@ -484,7 +489,7 @@ def test_names_of_columns(make_classes):
 @every_pair
 def test_too_few_iterations_are_told(prior, inference, make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression(prior=prior, inference=inference, min_gain=0, max_iter=1)
+    model = SparseLogisticRegression(average=False, prior=prior, inference=inference, min_gain=0, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model.fit(X, y)
     assert not model.converged_
@@ -494,7 +499,7 @@ def test_too_few_iterations_are_told(prior, inference, make_classes):
 
 def test_a_failed_fit_leaves_nothing(make_classes):
     X, y = make_classes()
-    model = SparseLogisticRegression().fit(X, y)
+    model = SparseLogisticRegression(average=False).fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         model.fit(np.where(X > 2, np.nan, X), y)
     with pytest.raises(NotFittedError):
@@ -510,7 +515,7 @@ def test_a_failed_fit_leaves_nothing(make_classes):
 )
 def test_wrong_parameters_are_refused(wrong, make_classes):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        SparseLogisticRegression(**wrong).fit(*make_classes())
+        SparseLogisticRegression(average=False, **wrong).fit(*make_classes())
 
 
 @pytest.mark.parametrize(
@@ -533,8 +538,8 @@ def test_max_scale_bounds_the_prior_of_every_weight(options, make_classes):
     if options.get("prior") == "ridge":
         X /= X.std(axis=0)  # ridge means the user's units: here they are standard
     parameters = {"min_gain": 0, "tol": 1e-4, **options}
-    free = SparseLogisticRegression(**parameters).fit(X, y)
-    bound = SparseLogisticRegression(max_scale=0.5, **parameters).fit(X, y)
+    free = SparseLogisticRegression(average=False, **parameters).fit(X, y)
+    bound = SparseLogisticRegression(average=False, max_scale=0.5, **parameters).fit(X, y)
 
     def largest_scale(model):
         active, precision = model.active_, model.precision_
@@ -553,7 +558,7 @@ def test_max_scale_makes_redundant_features_share_the_work():
     X[:, :12] += 0.6 * (2 * y[:, None] - 1)
     found, error = {}, {}
     for scale in (1000.0, 0.5):
-        model = SparseLogisticRegression(min_gain=0, max_scale=scale, tol=1e-3).fit(X[:100], y[:100])
+        model = SparseLogisticRegression(average=False, min_gain=0, max_scale=scale, tol=1e-3).fit(X[:100], y[:100])
         found[scale] = (model.active_ < 12).sum()
         error[scale] = 1 - model.score(X[100:], y[100:])
     assert found[0.5] > found[1000.0]
@@ -569,7 +574,9 @@ def test_genes(name):
     table = np.loadtxt(path, delimiter=",", skiprows=1)
     X, y = table[:, :-1], table[:, -1]
     X = np.log(X) if (X > 0).all() else X
-    model = make_pipeline(StandardScaler(), SparseLogisticRegression(min_gain=0, max_scale=0.5, tol=1e-3))
+    model = make_pipeline(
+        StandardScaler(), SparseLogisticRegression(average=False, min_gain=0, max_scale=0.5, tol=1e-3)
+    )
     assert cross_val_score(model, X, y, cv=StratifiedKFold(10, shuffle=True, random_state=0)).mean() > 0.85
     assert len(model.fit(X, y)[-1].active_) < 60
 
@@ -577,8 +584,8 @@ def test_genes(name):
 def test_balanced_weights_are_those_of_scikit_learn(make_classes):
     X, y = make_classes(90, 4, 2, offset=1.5)
     weight = compute_class_weight("balanced", classes=np.array([0, 1]), y=y)
-    balanced = SparseLogisticRegression(min_gain=0, class_weight="balanced").fit(X, y)
-    by_hand = SparseLogisticRegression(min_gain=0, class_weight=dict(enumerate(weight))).fit(X, y)
-    plain = SparseLogisticRegression(min_gain=0).fit(X, y)
+    balanced = SparseLogisticRegression(average=False, min_gain=0, class_weight="balanced").fit(X, y)
+    by_hand = SparseLogisticRegression(average=False, min_gain=0, class_weight=dict(enumerate(weight))).fit(X, y)
+    plain = SparseLogisticRegression(average=False, min_gain=0).fit(X, y)
     assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-8)
     assert balanced.intercept_ < plain.intercept_ - 0.1

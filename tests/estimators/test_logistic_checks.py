@@ -10,21 +10,29 @@ from sparsebayes.engine.recipes import CLASSIFICATION
 INFERENCES = {prior: [name for kind, name in CLASSIFICATION if kind == prior] for prior in ("ard", "ridge", "laplace")}
 COMBINATIONS = [
     *(
-        SparseLogisticRegression(prior="ard", inference=inference, min_gain=min_gain, rule=rule, tol=1e-3)
+        SparseLogisticRegression(
+            average=False, prior="ard", inference=inference, min_gain=min_gain, rule=rule, tol=1e-3
+        )
         for inference in INFERENCES["ard"]
         for min_gain, rule in (("auto", "fixed-point"), (0, "fixed-point"), (0, "em"))
         if (inference, rule) != ("reweighted-l1", "em")
     ),
     *(
-        SparseLogisticRegression(prior="ridge", inference=inference, rule=rule, tol=1e-3)
+        SparseLogisticRegression(average=False, prior="ridge", inference=inference, rule=rule, tol=1e-3)
         for inference in INFERENCES["ridge"]
         for rule in ("fixed-point", "em")
     ),
-    *(SparseLogisticRegression(prior="laplace", inference=name, tol=1e-3) for name in INFERENCES["laplace"]),
-    *(SparseLogisticRegression(multi_class=name, min_gain=0, tol=1e-3) for name in ("softmax", "one-vs-rest")),
-    *(SparseLogisticRegression(proba=name) for name in PROBABILITIES if name != "quadrature"),
-    SparseLogisticRegression(intercept_prior="ard"),
-    SparseLogisticRegression(class_weight="balanced"),
+    *(
+        SparseLogisticRegression(average=False, prior="laplace", inference=name, tol=1e-3)
+        for name in INFERENCES["laplace"]
+    ),
+    *(
+        SparseLogisticRegression(average=False, multi_class=name, min_gain=0, tol=1e-3)
+        for name in ("softmax", "one-vs-rest")
+    ),
+    *(SparseLogisticRegression(average=False, proba=name) for name in PROBABILITIES if name != "quadrature"),
+    SparseLogisticRegression(average=False, intercept_prior="ard"),
+    SparseLogisticRegression(average=False, class_weight="balanced"),
     VBLogisticRegression(ard=False),
 ]
 """What a user can name, beside the defaults; a tolerance of 1e-3 nats because the checks fit hundreds of small models.

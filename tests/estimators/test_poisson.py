@@ -18,7 +18,7 @@ def draw(seed=0, n=200, d=50, level=0.5, exposure=None):
 
 def test_the_true_features_are_kept():
     X, y = draw(n=300, d=1000)
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     assert_array_equal(model.active_, [0, 1, 2])
     std = np.sqrt(np.diag(model.covariance_))
     assert (np.abs(model.coef_[:3] - [0.6, -0.5, 0.4]) < 3 * std).all()
@@ -27,7 +27,7 @@ def test_the_true_features_are_kept():
 
 def test_weights_are_those_of_maximum_likelihood_where_the_prior_is_weak():
     X, y = draw(n=5000, d=3, level=2.0)
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     classic = PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X, y)
     # The prior shrinks a weight by α/Σ(rate φ²), where α = 1/w²: 1e-4 for the smallest of them.
     assert_allclose(model.coef_, classic.coef_, rtol=2e-4)
@@ -39,16 +39,16 @@ def test_counts_of_nothing_but_noise_rarely_keep_a_feature():
     kept = []
     for _ in range(20):
         X = rng.standard_normal((150, 100))
-        kept.append(len(SparsePoissonRegressor().fit(X, rng.poisson(2.0, 150)).active_))
+        kept.append(len(SparsePoissonRegressor(average=False).fit(X, rng.poisson(2.0, 150)).active_))
     assert sum(n > 0 for n in kept) <= 4
 
 
 def test_exposure_is_an_offset():
     hours = np.random.default_rng(5).uniform(0.2, 20, 200)
     X, y = draw(exposure=hours)
-    model = SparsePoissonRegressor().fit(X, y, exposure=hours)
+    model = SparsePoissonRegressor(average=False).fit(X, y, exposure=hours)
     assert_array_equal(model.active_, [0, 1, 2])
-    minutes = SparsePoissonRegressor().fit(X, y, exposure=60 * hours)
+    minutes = SparsePoissonRegressor(average=False).fit(X, y, exposure=60 * hours)
     assert_allclose(minutes.coef_, model.coef_, rtol=1e-6)
     assert_allclose(minutes.intercept_, model.intercept_ - np.log(60), rtol=1e-6)
     for ask in (
@@ -65,9 +65,9 @@ def test_weights_are_repeats():
     X, y = draw()
     hours = np.linspace(1, 2, 200)
     weight = np.random.default_rng(0).integers(0, 4, 200)
-    model = SparsePoissonRegressor().fit(X, y, sample_weight=weight, exposure=hours)
+    model = SparsePoissonRegressor(average=False).fit(X, y, sample_weight=weight, exposure=hours)
     each = np.repeat(np.arange(200), weight)
-    repeated = SparsePoissonRegressor().fit(X[each], y[each], exposure=hours[each])
+    repeated = SparsePoissonRegressor(average=False).fit(X[each], y[each], exposure=hours[each])
     assert_array_equal(model.active_, repeated.active_)
     for name in ("coef_", "intercept_", "covariance_", "log_evidence_", "dispersion_"):
         assert_allclose(getattr(model, name), getattr(repeated, name), rtol=1e-7, err_msg=name)
@@ -78,7 +78,7 @@ def test_weights_are_repeats():
 
 def test_mean_and_deviation_are_those_of_draws():
     X, y = draw(n=30, d=3)
-    model = SparsePoissonRegressor(min_gain=0).fit(X, y)
+    model = SparsePoissonRegressor(average=False, min_gain=0).fit(X, y)
     coef, level = model.sample_posterior(200_000, random_state=0)
     rate = np.exp(coef @ X[:3].T + level[:, None])
     new = np.random.default_rng(0).poisson(rate)
@@ -93,7 +93,7 @@ def test_mean_and_deviation_are_those_of_draws():
 
 def test_intervals_hold_on_fresh_rows():
     X, y = draw(n=1200, level=1.5)
-    model = SparsePoissonRegressor().fit(X[:200], y[:200])
+    model = SparsePoissonRegressor(average=False).fit(X[:200], y[:200])
     low, high = model.predict_interval(X[200:], coverage=0.9).T
     assert_array_equal(low, np.rint(low))
     share = ((low <= y[200:]) & (y[200:] <= high)).mean()
@@ -103,7 +103,7 @@ def test_intervals_hold_on_fresh_rows():
 
 def test_score_is_the_explained_deviance():
     X, y = draw()
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     assert_allclose(model.score(X, y), d2_tweedie_score(y, model.predict(X), power=1))
     weight = np.linspace(0, 1, 200)
     expected = d2_tweedie_score(y, model.predict(X), power=1, sample_weight=weight)
@@ -112,23 +112,23 @@ def test_score_is_the_explained_deviance():
 
 def test_dispersion_tells_of_counts_that_vary_too_much():
     X, y = draw(n=1000, level=1.5)
-    assert SparsePoissonRegressor().fit(X, y).dispersion_ == pytest.approx(1, abs=0.15)
+    assert SparsePoissonRegressor(average=False).fit(X, y).dispersion_ == pytest.approx(1, abs=0.15)
     rng = np.random.default_rng(0)
     wild = rng.negative_binomial(2, 2 / (2 + np.exp(1.5 + 0.6 * X[:, 0])))
-    assert SparsePoissonRegressor().fit(X, wild).dispersion_ > 2
+    assert SparsePoissonRegressor(average=False).fit(X, wild).dispersion_ > 2
 
 
 def test_the_textbook_keeps_more():
     X, y = draw()
-    assert len(SparsePoissonRegressor(min_gain=0).fit(X, y).active_) > 5
-    by_em = SparsePoissonRegressor(min_gain=0, rule="em", tol=1e-8).fit(X[:, :4], y)
-    by_mackay = SparsePoissonRegressor(min_gain=0, tol=1e-8).fit(X[:, :4], y)
+    assert len(SparsePoissonRegressor(average=False, min_gain=0).fit(X, y).active_) > 5
+    by_em = SparsePoissonRegressor(average=False, min_gain=0, rule="em", tol=1e-8).fit(X[:, :4], y)
+    by_mackay = SparsePoissonRegressor(average=False, min_gain=0, tol=1e-8).fit(X[:, :4], y)
     assert_allclose(by_em.log_evidence_, by_mackay.log_evidence_, atol=1e-4)
 
 
 def test_without_an_intercept_the_rate_at_the_origin_is_one():
     X, y = draw(level=0.0)
-    model = SparsePoissonRegressor(fit_intercept=False).fit(X, y)
+    model = SparsePoissonRegressor(average=False, fit_intercept=False).fit(X, y)
     assert model.intercept_ == 0
     assert_array_equal(model.active_, [0, 1, 2])
     assert_allclose(model.predict(np.zeros((1, 50))), 1.0)
@@ -136,9 +136,9 @@ def test_without_an_intercept_the_rate_at_the_origin_is_one():
 
 def test_units_and_places_of_columns_do_not_matter():
     X, y = draw()
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     scale, shift = 10.0 ** np.linspace(-6, 6, 50), np.linspace(-5, 5, 50)
-    moved = SparsePoissonRegressor().fit(X * scale + scale * shift, y)
+    moved = SparsePoissonRegressor(average=False).fit(X * scale + scale * shift, y)
     assert_array_equal(moved.active_, model.active_)
     assert_allclose(moved.coef_ * scale, model.coef_, rtol=1e-6)
     assert_allclose(moved.predict(X * scale + scale * shift), model.predict(X), rtol=1e-6)
@@ -147,7 +147,7 @@ def test_units_and_places_of_columns_do_not_matter():
 def test_a_feature_that_marks_rows_without_events_stays_finite():
     X, y = draw(d=4)
     X[:, 3] = y == 0
-    model = SparsePoissonRegressor(max_scale=10.0).fit(X, y)
+    model = SparsePoissonRegressor(average=False, max_scale=10.0).fit(X, y)
     assert 3 in model.active_
     assert np.isfinite(model.coef_).all()
     assert model.coef_[3] < -3
@@ -158,7 +158,7 @@ def test_rates_of_any_size(size):
     X, _ = draw(n=4000, d=5)
     rng = np.random.default_rng(0)
     y = rng.poisson(size * np.exp(0.6 * X[:, 0])) if size > 1 else rng.poisson(20 * size * np.exp(0.6 * X[:, 0]))
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     assert 0 in model.active_
     assert model.converged_
     assert np.isfinite(model.predict(X)).all()
@@ -166,7 +166,7 @@ def test_rates_of_any_size(size):
 
 def test_values_between_counts_are_allowed():
     X, y = draw()
-    model = SparsePoissonRegressor().fit(X, y / 2)
+    model = SparsePoissonRegressor(average=False).fit(X, y / 2)
     assert np.isfinite(model.log_evidence_)
 
 
@@ -185,12 +185,12 @@ def test_values_between_counts_are_allowed():
 def test_bad_input_is_named(change, message):
     X, y = draw()
     with pytest.raises(ValueError, match=message):
-        SparsePoissonRegressor().fit(**({"X": X, "y": y} | change(X, y)))
+        SparsePoissonRegressor(average=False).fit(**({"X": X, "y": y} | change(X, y)))
 
 
 def test_bad_input_is_named_when_predicting():
     X, y = draw()
-    model = SparsePoissonRegressor().fit(X, y)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
     with pytest.raises(ValueError, match="exposure has shape"):
         model.predict(X, exposure=np.ones(3))
     with pytest.raises(ValueError, match="coverage"):
@@ -201,7 +201,7 @@ def test_bad_input_is_named_when_predicting():
 
 def test_exposure_goes_through_a_file(tmp_path):
     X, y = draw()
-    model = SparsePoissonRegressor().fit(X, y, exposure=np.linspace(1, 2, 200))
+    model = SparsePoissonRegressor(average=False).fit(X, y, exposure=np.linspace(1, 2, 200))
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
     assert_array_equal(again.predict_interval(X, exposure=y + 1), model.predict_interval(X, exposure=y + 1))
@@ -209,7 +209,7 @@ def test_exposure_goes_through_a_file(tmp_path):
 
 def test_kinds_of_noise_are_told_in_a_notebook():
     X, y = draw()
-    assert "dispersion" in SparsePoissonRegressor().fit(X, y)._repr_html_()
+    assert "dispersion" in SparsePoissonRegressor(average=False).fit(X, y)._repr_html_()
     shown = ARDRegressor(noise="student").fit(X, y + X[:, 0])._repr_html_()
     assert "noise scale" in shown
     assert "noise degrees of freedom" in shown

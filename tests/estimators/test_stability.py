@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression, StabilitySelector, selection_frequency
 
-CHECKS = list(estimator_checks_generator(StabilitySelector(ARDRegressor(), n_resamples=4)))
+CHECKS = list(estimator_checks_generator(StabilitySelector(ARDRegressor(average=False), n_resamples=4)))
 
 
 @pytest.mark.filterwarnings("ignore:the noise variance reached its floor")
@@ -120,7 +120,7 @@ def test_frequency_and_weights_are_those_of_fits_made_by_hand(make_data):
 
 def test_one_seed_one_answer_however_many_jobs(make_data):
     X, y = make_data(noise=3.0)
-    one = StabilitySelector(ARDRegressor(), n_resamples=8, random_state=3).fit(X, y)
+    one = StabilitySelector(ARDRegressor(average=False), n_resamples=8, random_state=3).fit(X, y)
     with parallel_config("threading"):  # processes take seconds to start
         two = clone(one).set_params(n_jobs=2).fit(X, y)
     other = clone(one).set_params(random_state=4).fit(X, y)
@@ -131,7 +131,7 @@ def test_one_seed_one_answer_however_many_jobs(make_data):
 
 def test_the_truth_is_selected_and_noise_is_not(make_data):
     X, y = make_data(200, 40)
-    selector = StabilitySelector(ARDRegressor(), n_resamples=20, random_state=0).fit(X, y)
+    selector = StabilitySelector(ARDRegressor(average=False), n_resamples=20, random_state=0).fit(X, y)
     assert_array_equal(selector.get_support(indices=True), [0, 1, 2])
     assert_array_equal(selector.transform(X), X[:, :3])
     assert selector.set_params(threshold=1e-9).get_support()[:3].all()  # read when asked, as in SelectFromModel
@@ -150,7 +150,9 @@ def test_the_threshold_itself_is_enough(numbered):
 def test_classifiers_of_two_and_three_classes(make_data):
     X, y = make_data(150, 6)
     for classes in (np.digitize(y, [0.0]), np.array(["low", "mid", "top"])[np.digitize(y, [-1.5, 1.5])]):
-        selector = StabilitySelector(SparseLogisticRegression(), n_resamples=6, random_state=0).fit(X, classes)
+        selector = StabilitySelector(SparseLogisticRegression(average=False), n_resamples=6, random_state=0).fit(
+            X, classes
+        )
         assert selector.get_support()[0]
         n_fits = 1 if len(np.unique(classes)) == 2 else 3
         assert selector.weight_mean_.shape == selector.weight_std_.shape == (n_fits, 6)
@@ -158,7 +160,7 @@ def test_classifiers_of_two_and_three_classes(make_data):
 
 def test_several_outputs(make_data):
     X, y = make_data(100, 6, noise=0.1)
-    selector = StabilitySelector(ARDRegressor(), n_resamples=4, random_state=0).fit(
+    selector = StabilitySelector(ARDRegressor(average=False), n_resamples=4, random_state=0).fit(
         X, np.column_stack([y, X[:, 5] + 0.1 * np.sin(np.arange(100))])
     )
     assert selector.weight_mean_.shape == (2, 6)
@@ -168,18 +170,20 @@ def test_several_outputs(make_data):
 def test_names_and_frames_pass_through(make_data):
     X, y = make_data()
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
-    pipeline = make_pipeline(StandardScaler(), StabilitySelector(ARDRegressor(), n_resamples=4, random_state=0))
+    pipeline = make_pipeline(
+        StandardScaler(), StabilitySelector(ARDRegressor(average=False), n_resamples=4, random_state=0)
+    )
     kept = pipeline.set_output(transform="pandas").fit(frame, y).transform(frame)
     assert list(kept.columns) == ["gene 0", "gene 1", "gene 2"]
     assert list(pipeline[-1].feature_names_in_) == list(frame.columns)
-    inner = make_pipeline(StandardScaler(), ARDRegressor())
+    inner = make_pipeline(StandardScaler(), ARDRegressor(average=False))
     selector = StabilitySelector(inner, n_resamples=4, random_state=0).fit(frame, y)
     assert list(selector.get_feature_names_out()) == ["gene 0", "gene 1", "gene 2"]
 
 
 def test_pickle_and_clone(make_data):
     X, y = make_data()
-    selector = StabilitySelector(ARDRegressor(), n_resamples=4, random_state=0).fit(X, y)
+    selector = StabilitySelector(ARDRegressor(average=False), n_resamples=4, random_state=0).fit(X, y)
     assert_array_equal(pickle.loads(pickle.dumps(selector)).transform(X), selector.transform(X))
     assert not hasattr(clone(selector), "selection_frequency_")
 
@@ -187,9 +191,11 @@ def test_pickle_and_clone(make_data):
 def test_metadata_routing(make_data):
     X, y = make_data()
     weight = np.linspace(0.1, 3, len(y))
-    plain = StabilitySelector(ARDRegressor(), n_resamples=4, random_state=0).fit(X, y, sample_weight=weight)
+    plain = StabilitySelector(ARDRegressor(average=False), n_resamples=4, random_state=0).fit(
+        X, y, sample_weight=weight
+    )
     with config_context(enable_metadata_routing=True):
-        inner = ARDRegressor().set_fit_request(sample_weight=True)
+        inner = ARDRegressor(average=False).set_fit_request(sample_weight=True)
         routed = StabilitySelector(inner, n_resamples=4, random_state=0).fit(X, y, sample_weight=weight)
     assert_array_equal(routed.weight_mean_, plain.weight_mean_)
 
@@ -225,9 +231,11 @@ def test_bound_on_false_selections_is_shah_and_samworths_and_holds_on_noise():
 def test_bound_is_refused_where_it_does_not_hold(make_data):
     X, y = make_data()
     with pytest.raises(ValueError, match="cv"):
-        StabilitySelector(ARDRegressor(), cv=3).fit(X, y).expected_false_selections()
+        StabilitySelector(ARDRegressor(average=False), cv=3).fit(X, y).expected_false_selections()
     with pytest.raises(ValueError, match="threshold"):
-        StabilitySelector(ARDRegressor(), n_resamples=2, threshold=0.5).fit(X, y).expected_false_selections()
+        StabilitySelector(ARDRegressor(average=False), n_resamples=2, threshold=0.5).fit(
+            X, y
+        ).expected_false_selections()
 
 
 # --- complaints ---
@@ -236,8 +244,8 @@ def test_bound_is_refused_where_it_does_not_hold(make_data):
 @pytest.mark.parametrize(
     ("faulty", "error", "message"),
     [
-        (StabilitySelector(ARDRegressor(), n_resamples=3), ValueError, "n_resamples=3 must be even"),
-        (StabilitySelector(ARDRegressor(), threshold=1.5), ValueError, "'threshold' parameter"),
+        (StabilitySelector(ARDRegressor(average=False), n_resamples=3), ValueError, "n_resamples=3 must be even"),
+        (StabilitySelector(ARDRegressor(average=False), threshold=1.5), ValueError, "'threshold' parameter"),
         (StabilitySelector("no estimator"), ValueError, "'estimator' parameter"),
         (StabilitySelector(RVMRegressor()), TypeError, "RVMRegressor keeps no features"),
         (StabilitySelector(make_pipeline(PolynomialFeatures(2), LinearRegression())), ValueError, "sees 91 inputs"),
@@ -258,7 +266,7 @@ def test_a_class_that_half_of_the_fits_lack_is_told(make_data):
         pytest.warns(UserWarning, match="least populated class"),
         pytest.raises(ValueError, match="a class is missing from some"),
     ):
-        StabilitySelector(SparseLogisticRegression(), n_resamples=4, random_state=0).fit(X, classes)
+        StabilitySelector(SparseLogisticRegression(average=False), n_resamples=4, random_state=0).fit(X, classes)
 
 
 # --- progress (more of it in test_progress.py) ---
@@ -270,18 +278,18 @@ class Terminal(io.StringIO):
 
 
 def test_nothing_is_shown_where_nobody_looks(make_data, capfd):
-    StabilitySelector(ARDRegressor(), n_resamples=4, verbose=1).fit(*make_data())
+    StabilitySelector(ARDRegressor(average=False), n_resamples=4, verbose=1).fit(*make_data())
     assert capfd.readouterr() == ("", "")
 
 
 def test_lines_are_shown_on_a_terminal_without_rich(make_data, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    StabilitySelector(ARDRegressor(), n_resamples=20, verbose=1).fit(*make_data())
+    StabilitySelector(ARDRegressor(average=False), n_resamples=20, verbose=1).fit(*make_data())
     assert sys.stderr.getvalue().splitlines() == [f"selecting: {k} of 20" for k in range(2, 21, 2)]
     quiet = Terminal()
     monkeypatch.setattr(sys, "stderr", quiet)
-    StabilitySelector(ARDRegressor(), n_resamples=4).fit(*make_data())
+    StabilitySelector(ARDRegressor(average=False), n_resamples=4).fit(*make_data())
     assert quiet.getvalue() == ""
 
 
@@ -291,6 +299,6 @@ def test_lines_are_shown_on_a_terminal_without_rich(make_data, monkeypatch):
 def test_docstring_example_runs_and_names_everything(make_data):
     (example,) = [test for test in doctest.DocTestFinder().find(StabilitySelector, "it") if test.examples]
     assert doctest.DocTestRunner().run(example).failed == 0
-    model = StabilitySelector(ARDRegressor(), n_resamples=2).fit(*make_data())
+    model = StabilitySelector(ARDRegressor(average=False), n_resamples=2).fit(*make_data())
     words = set(StabilitySelector.__doc__.replace(",", " ").split())
     assert not [key for key in vars(model) if not key.startswith("_") and key not in words]

@@ -35,14 +35,14 @@ def test_gross_outliers_change_neither_support_nor_error(outliers, shape):
     clean, robust, gaussian = [], [], []
     for seed in range(5):
         X, y, _ = draw(seed, 0.0, *shape)
-        clean.append(error(ARDRegressor().fit(X, y)))
+        clean.append(error(ARDRegressor(average=False).fit(X, y)))
         X, y, bad = draw(seed, outliers, *shape)
         model = student().fit(X, y)
         assert set(range(5)) <= set(model.active_.tolist())
         assert len(model.active_) <= 6
         assert model.outlier_weight_[bad].max() < 0.1 < np.median(model.outlier_weight_[~bad])
         robust.append(error(model))
-        gaussian.append(error(ARDRegressor().fit(X, y)))
+        gaussian.append(error(ARDRegressor(average=False).fit(X, y)))
     # Clean rows alone would have an error larger by 1/√0.8; the rest is what learning the tail costs.
     assert np.mean(robust) < 1.5 * np.mean(clean)
     assert np.mean(gaussian) > 4 * np.mean(robust)
@@ -50,7 +50,7 @@ def test_gross_outliers_change_neither_support_nor_error(outliers, shape):
 
 def test_on_clean_data_it_is_the_gaussian_model():
     X, y, _ = draw(n=400)
-    model, gaussian = student().fit(X, y), ARDRegressor().fit(X, y)
+    model, gaussian = student().fit(X, y), ARDRegressor(average=False).fit(X, y)
     assert_array_equal(model.active_, gaussian.active_)
     # Learned ν is at least in the dozens; a weight differs by less than a tenth of its standard deviation.
     assert model.noise_freedom_ > 15
@@ -59,7 +59,7 @@ def test_on_clean_data_it_is_the_gaussian_model():
 
 def test_much_freedom_is_gaussian_noise():
     X, y, _ = draw()
-    model, gaussian = student(noise_freedom=1e6, tol=1e-8).fit(X, y), ARDRegressor(tol=1e-8).fit(X, y)
+    model, gaussian = student(noise_freedom=1e6, tol=1e-8).fit(X, y), ARDRegressor(tol=1e-8, average=False).fit(X, y)
     assert_array_equal(model.active_, gaussian.active_)
     # The densities differ by O(1/ν).
     assert_allclose(model.coef_, gaussian.coef_, rtol=1e-4)

@@ -20,7 +20,7 @@ HIGHEST_RATE = 0.5
 DENSE = 0.25
 """Prior probability of the highest rate by itself. Without it, models of many weak features are not dense enough."""
 RATES = 24
-"""Values of π in the sum that integrates it out: more change no log odds by more than 0.01."""
+"""Values of π in the sum that integrates it out: more change no log odds by more than 0.1."""
 STEP = 0.5
 """Distance of neighbouring values of log c; the posterior of log c is √(2/k) wide for k features."""
 SMALLEST_SHARE = 0.02

@@ -15,6 +15,9 @@ from sparsebayes.engine.sets import Draw, Sets
 
 AGREEMENT = 0.07
 """Standard error of the least certain inclusion probability, between chains, at which they are said to agree."""
+SETTLING, ROUND = 500, 1500
+"""Flips of each chain that are not counted, and between two looks at how well the chains agree. On 100×200 data a chain
+leaves a start that is far too dense within 500 flips."""
 GRAM_AHEAD = 256
 """Columns of the Gram matrix that are computed in one pass beforehand, where it is too large as a whole."""
 GRAM_FLOPS = 4e9
@@ -28,7 +31,6 @@ Run = Callable[[Place, int], tuple[Place, Stretch]]
 class Schedule:
     """How long chains run, in flips of each."""
 
-    n_chains: int
     settling: int
     """Not counted."""
     round: int

@@ -48,7 +48,7 @@ class Stretch:
 
 
 class Seen(NamedTuple):
-    """A set, as a function of c, and its evidence for all c."""
+    """A set, as a function of c, and its evidence for all c, with the prior odds of its columns."""
 
     active: IntArray
     spectrum: Spectrum
@@ -115,8 +115,9 @@ class Chain:
             self._put(old, here.spectrum)
 
     def _seen(self, active: IntArray) -> "Seen":
-        spectrum = self.sets.spectrum(active)
-        return Seen(active, spectrum, self.sets.log_evidence(spectrum, len(active)))
+        spectrum, own = self.sets.spectrum(active), self.sets.log_prior[active]
+        log_evidence = self.sets.log_evidence(spectrum, len(active)) + own[np.isfinite(own)].sum()
+        return Seen(active, spectrum, log_evidence)
 
     def _leap(self, old: IntArray, here: "Seen") -> "Seen":
         """Add or take out many columns at once: flips are slow between sparse and dense models.

@@ -17,7 +17,7 @@ from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.design import Design
-from sparsebayes.engine import chain
+from sparsebayes.engine import augmented, averaging, chain
 from sparsebayes.engine.augmented import FLIPS, Augmented
 from sparsebayes.engine.averaging import AGREEMENT, Averaged, Run, Schedule, average, first_sets, prepare
 from sparsebayes.engine.flips import STEEPEST
@@ -125,14 +125,14 @@ class AveragingMixin:
         score: FloatArray,
         log_prior: FloatArray,
         n_rows: int,
-        settling: int,
-        round: int,
+        settling: int = averaging.SETTLING,
+        round: int = averaging.ROUND,
     ) -> Averaged:
         """What the chains of this estimator's parameters find; `score` says which columns go with the target."""
         return average(
             run,
             first_sets(start, score, log_prior, n_rows, self.n_chains),
-            Schedule(self.n_chains, settling, round, self.max_flips),
+            Schedule(settling, round, self.max_flips),
             seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
             n_jobs=self.n_jobs,
             callback=progress(self.verbose),
@@ -144,17 +144,19 @@ class AveragingMixin:
         sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate))
         prepare(sets)
         run = partial(chain.run, sets)
-        return self._sampled(run, start, problem.projection, log_prior, problem.design.n_rows, 500, 1500)
+        return self._sampled(run, start, problem.projection, log_prior, problem.design.n_rows)
 
     def _average_classes(self, problem: Problem, nats: FloatArray | float, start: IntArray) -> Averaged:
         """Averages over the models of a logistic problem."""
         log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
         n_features = int(np.isfinite(log_prior).sum())
         prior = InclusionPrior.of(n_features, rate, noise=LOGISTIC_VARIANCE, typical=LOGISTIC_VARIANCE)
-        augmented = Augmented(problem, log_prior, prior)
+        chains = Augmented(problem, log_prior, prior)
         residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
         score = problem.design.project(residual)
-        return self._sampled(augmented.run, start, score, log_prior, len(problem.t), 100 * FLIPS, 250 * FLIPS)
+        return self._sampled(
+            chains.run, start, score, log_prior, len(problem.t), FLIPS * augmented.SETTLING, FLIPS * augmented.ROUND
+        )
 
     def _average_by_sites(
         self,
@@ -173,7 +175,7 @@ class AveragingMixin:
             sets = Sets(least_squares, log_prior, prior, learns_noise=False)
             prepare(sets)
             run, score = partial(chain.run, sets), least_squares.projection
-            return self._sampled(run, start, score, log_prior, len(problem.t), 500, 1500)
+            return self._sampled(run, start, score, log_prior, len(problem.t))
 
         return average_under_sites(problem, *moments, sample)
 

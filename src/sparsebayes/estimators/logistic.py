@@ -155,7 +155,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         tol: float = 1e-6,
         average: bool | str = "auto",
         n_chains: int = 4,
-        max_flips: int = 10_000,
+        max_flips: int = 6000,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -204,6 +204,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
                 f"inference={self.inference!r} and prior={self.prior!r}"
             )
         X, codes, weight = self._validated(X, y, sample_weight)
+        self._forget_averages()
         priced = self.prior == "ard" and np.max(self._price(weight, X.shape[1])) > 0
         joint = self.multi_class == "softmax" or (self.multi_class == "auto" and has_softmax and not priced)
         if len(self.classes_) > 2 and joint:

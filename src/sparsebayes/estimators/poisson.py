@@ -132,7 +132,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         tol: float = 1e-6,
         average: bool | str = "auto",
         n_chains: int = 4,
-        max_flips: int = 10_000,
+        max_flips: int = 6000,
         random_state: Any = 0,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -179,6 +179,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
         with threads_for(X.size):
             single, averaged, rows = self._fit_counts(X, y, weight, offset)
+        self._forget_averages()
         self._store([single], single=True)
         self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
         warn_unless_converged(self)

@@ -208,7 +208,7 @@ class StabilitySelector(CallbackSupportMixin, SelectorMixin, MetaEstimatorMixin,
     >>> rng = np.random.default_rng(1)
     >>> X = rng.standard_normal((100, 50))
     >>> y = 2 * X[:, 3] - X[:, 7] + 0.5 * rng.standard_normal(100)
-    >>> selector = StabilitySelector(ARDRegressor(), n_resamples=20, random_state=0).fit(X, y)
+    >>> selector = StabilitySelector(ARDRegressor(average=False), n_resamples=20, random_state=0).fit(X, y)
     >>> selector.get_support(indices=True)
     array([3, 7])
     """

@@ -1,0 +1,116 @@
+"""Chains for classes against enumeration of all sets with quadrature, and against sites that all sets share."""
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+
+from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.likelihoods import Bernoulli, Poisson
+from sparsebayes.core.priors import ARD
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import chain
+from sparsebayes.engine.augmented import Augmented
+from sparsebayes.engine.averaging import Schedule, average, prepare
+from sparsebayes.engine.chain import Place
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.sets import Sets
+from sparsebayes.engine.shared_sites import average_under_sites, averaged_sites
+
+NOTHING = np.empty(0, dtype=np.intp)
+NOISE = np.pi**2 / 3
+
+
+def problem_of(X, t, likelihood=None, weight=None):
+    weight = np.ones(len(t)) if weight is None else weight
+    design = DenseRows.of(X).standardised(weight, centre=True).unweighted()
+    return Problem(design=design, t=t, weight=weight, likelihood=likelihood or Bernoulli(), prior=ARD())
+
+
+def enumerated(problem, prior, n_nodes, levels):
+    """Inclusion probabilities by quadrature over weights and intercept, for every set and every c."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(n_nodes)
+    shares = shares / shares.sum()
+    Phi, t, D = problem.design.columns(slice(None)), problem.t, problem.design.n_columns
+    log_p, inside = [], []
+    for S in itertools.product([0, 1], repeat=D):
+        index, k = np.flatnonzero(S), sum(S)
+        grid = np.array(list(itertools.product(nodes, repeat=k))).reshape(n_nodes**k, k)
+        share = np.array([np.prod(each) for each in itertools.product(shares, repeat=k)])
+        for c, log_prior in zip(prior.slabs, prior.log_size(k), strict=True):
+            eta = (np.sqrt(c) * grid @ Phi[:, index].T)[:, None, :] + levels[None, :, None]
+            value = (problem.weight * problem.likelihood.log_density(t, eta)).sum(axis=-1)
+            log_p.append(log_prior + logsumexp(value, b=share[:, None] * (levels[1] - levels[0])))
+            inside.append(S)
+    p = np.exp(np.array(log_p) - logsumexp(log_p))
+    return p @ np.array(inside)
+
+
+def small_classes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((25, 2))
+    return X, (rng.random(25) < expit(1.5 * X[:, 0])).astype(float)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inclusion_probabilities_are_those_of_enumeration(weighted):
+    X, t = small_classes()
+    weight = np.random.default_rng(1).uniform(0.3, 1.7, len(t)) if weighted else None
+    problem = problem_of(X, t, weight=weight)
+    prior = InclusionPrior.of(2, noise=NOISE, typical=NOISE)
+    exact = enumerated(problem, prior, 40, np.linspace(-6, 6, 61))
+    _, seen = Augmented(problem, np.zeros(2), prior).run(Place(NOTHING, -1, np.random.default_rng(2)), 40_000)
+    np.testing.assert_allclose(seen.sums.included / seen.sums.total, exact, atol=0.02)
+
+
+def test_draws_reproduce_the_mean_weights():
+    X, t = small_classes()
+    prior = InclusionPrior.of(2, noise=NOISE, typical=NOISE)
+    _, seen = Augmented(problem_of(X, t), np.zeros(2), prior).run(Place(NOTHING, -1, np.random.default_rng(3)), 40_000)
+    drawn = np.zeros(2)
+    for draw in seen.draws:
+        drawn[draw.active] += draw.weights / len(seen.draws)
+    np.testing.assert_allclose(drawn, seen.sums.first / seen.sums.total, atol=0.05)
+
+
+def shared(problem, prior, seed=0):
+    """Averages under shared sites, from the model without weights."""
+    n, D = len(problem.t), problem.design.n_columns
+
+    def sample(least_squares):
+        sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
+        prepare(sets)
+        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed)
+
+    level = problem.base_level(problem.likelihood)
+    return average_under_sites(problem, np.full(n, level), np.zeros(n), sample)
+
+
+def test_shared_sites_agree_with_drawn_sites_where_rows_are_many():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((400, 10))
+    t = (rng.random(400) < expit(X[:, :4] @ [0.6, -0.5, 0.25, 0.15])).astype(float)
+    problem, prior = problem_of(X, t), InclusionPrior.of(10, noise=NOISE, typical=NOISE)
+    _, drawn = Augmented(problem, np.zeros(10), prior).run(Place(NOTHING, -1, np.random.default_rng(5)), 15_000)
+    found = shared(problem, prior)
+    np.testing.assert_allclose(found.probability, drawn.sums.included / drawn.sums.total, atol=0.04)
+    np.testing.assert_allclose(found.mean, drawn.sums.first / drawn.sums.total, atol=0.03)
+
+
+def test_shared_sites_of_counts_are_near_enumeration():
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((40, 2))
+    t = rng.poisson(np.exp(0.5 + 0.3 * X[:, 0])).astype(float)
+    problem, prior = problem_of(X, t, Poisson(np.zeros(40))), InclusionPrior.of(2, noise=0.6, typical=1.0)
+    exact = enumerated(problem, prior, 40, np.linspace(-2, 3, 101))
+    np.testing.assert_allclose(shared(problem, prior).probability, exact, atol=0.05)
+
+
+def test_averaged_sites_of_counts_have_the_mean_rate_as_precision():
+    mean, variance, t = np.array([0.2, -1.0]), np.array([0.3, 0.05]), np.array([2.0, 0.0])
+    sites = averaged_sites(Poisson(np.zeros(2)), t, np.array([1.0, 2.0]), mean, variance)
+    rate = np.exp(mean + variance / 2)
+    np.testing.assert_allclose(sites.precision, [1, 2] * rate, rtol=1e-8)
+    np.testing.assert_allclose(sites.shift, [1, 2] * (rate * mean + t - rate), rtol=1e-8)
