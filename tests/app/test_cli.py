@@ -124,10 +124,12 @@ def test_inspect_shows_what_was_kept(fitted):
     folder, result = fitted
     shown = command("inspect", folder / "model.skops")
     assert shown.returncode == 0
-    for text in ("ARDRegressor", f"{COLOUR}=red", "It keeps 2 of 5 features.", "converged", "patients.csv"):
+    for text in ("ARDRegressor", f"{COLOUR}=red", "It claims 2 of 5 features", "converged", "patients.csv"):
         assert text in shown.stdout
-    said = json.loads(here("inspect", folder / "model.skops", "--json").stdout)
-    assert said["kept"] == json.loads(result.stdout)["kept"]
+    said, before = json.loads(here("inspect", folder / "model.skops", "--json").stdout), json.loads(result.stdout)
+    assert before["averaged"] is True
+    for key in ("kept", "averaged", "likely", "credible_sets", "n_features_posterior", "n_flips"):
+        assert said[key] == before[key]
 
 
 def test_export_writes_a_graph_of_the_encoded_columns(fitted):
@@ -257,6 +259,16 @@ def test_a_search_that_is_cut_short_writes_its_result_and_says_so(tmp_path):
     assert "max_iter" in result.stderr
     assert "NOT CONVERGED" in result.stdout
     assert not sparsebayes.load(tmp_path / "model.skops")[-1].converged_
+
+
+def test_chains_that_do_not_agree_are_said():
+    """A standard error of an inclusion probability over 5 %."""
+    arguments = ["fit", "friedman1", "--model", "ard", "--cv", 2, "--set", "max_flips=8"]
+    result = here(*arguments)
+    assert result.exit_code == 4, result.output
+    assert "The chains DO NOT AGREE after 8 flips of each" in result.stdout
+    assert "--set max_flips" in result.stdout
+    assert "NOT CONVERGED" not in result.stdout
 
 
 @pytest.fixture

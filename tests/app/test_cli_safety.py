@@ -81,19 +81,23 @@ except SystemExit as end: print(end.code)
     assert is_plain(seen.replace("\r\n", "\n"))
 
 
+SINGLE = ["--model", "slr", "--set", "average=false"]
+"""A model that is fitted at once."""
+
+
 def test_verdicts_hold_no_escapes(tmp_path):
     data = table(tmp_path / "t.csv", name=f"x{ESCAPES}", label=f"no{ESCAPES}")
-    result = here("fit", data, "--target", "y", "--model", "slr", "-o", tmp_path / "m.skops")
+    result = here("fit", data, "--target", "y", *SINGLE, "-o", tmp_path / "m.skops")
     assert result.exit_code == 0, result.output
     for shown in (
         result,
         here("inspect", tmp_path / "m.skops"),
-        here("compare", data, "--target", "y", "--only", "slr"),
+        here("compare", data, "--target", "y", "--only", "vb"),
     ):
         assert shown.exit_code == 0, shown.output
         assert "title" in shown.output
         assert is_plain(shown.output)
-    shown = here("fit", data, "--target", "y", "--model", "slr", "--json")
+    shown = here("fit", data, "--target", "y", *SINGLE, "--json")
     assert is_plain(shown.stdout)
     assert json.loads(shown.stdout)["classes"] == [f"no{ESCAPES}", "yes"]
 
@@ -102,6 +106,17 @@ def test_warnings_hold_no_escapes(monkeypatch):
     monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
     escape_warnings()
     assert is_plain(warnings.formatwarning(ESCAPES, UserWarning, "file", 1))
+
+
+def test_credible_sets_and_likely_features_hold_no_escapes(tmp_path, rng):
+    """Two columns that are nearly the same: an averaged model names both in a sentence."""
+    x = rng.standard_normal(60)
+    columns = {f"a{ESCAPES}": x, f"b{ESCAPES}": x + 0.01 * rng.standard_normal(60), "y": x + rng.standard_normal(60)}
+    pl.DataFrame(columns).write_csv(tmp_path / "t.csv")
+    result = here("fit", tmp_path / "t.csv", "--target", "y", "--model", "ard", "--cv", 2)
+    assert result.exit_code == 0, result.output
+    assert "One of these 2" in result.stdout
+    assert is_plain(result.output)
 
 
 # --- spreadsheets ---
@@ -132,7 +147,7 @@ def test_categories_are_text_too(kind):
 
 def test_predictions_hold_no_formulas_but_parquet_holds_what_the_label_is(tmp_path):
     data = table(tmp_path / "t.csv", label=FORMULAS[0])
-    assert here("fit", data, "--target", "y", "--model", "slr", "-o", tmp_path / "m.skops").exit_code == 0
+    assert here("fit", data, "--target", "y", *SINGLE, "-o", tmp_path / "m.skops").exit_code == 0
     printed = here("predict", tmp_path / "m.skops", data, "--keep", "y").stdout
     assert f",{FORMULAS[0]}" not in printed
     assert f"'{FORMULAS[0]}" in printed
@@ -178,8 +193,11 @@ def frame(rng):
 
 
 FOREIGN = {
-    "made of other columns": (make_pipeline(StandardScaler(), PCA(2), ARDRegressor()), "2 inputs made from 3 columns"),
-    "no model": (make_pipeline(StabilitySelector(ARDRegressor(), n_resamples=2)), "is not one"),
+    "made of other columns": (
+        make_pipeline(StandardScaler(), PCA(2), ARDRegressor(average=False)),
+        "2 inputs made from 3 columns",
+    ),
+    "no model": (make_pipeline(StabilitySelector(ARDRegressor(average=False), n_resamples=2)), "is not one"),
 }
 
 
@@ -205,10 +223,15 @@ def test_inspect_of_a_file_of_skops_alone_is_a_line(frame, tmp_path):
 
 
 def test_a_pipeline_that_keeps_its_columns_is_shown(frame, tmp_path):
-    save(make_pipeline(StandardScaler(), ARDRegressor()).fit(*frame), tmp_path / "m.skops")
+    save(make_pipeline(StandardScaler(), ARDRegressor(average=False)).fit(*frame), tmp_path / "m.skops")
     result = here("inspect", tmp_path / "m.skops")
     assert result.exit_code == 0, result.output
     assert "keeps 2 of 3" in result.stdout
+    save(make_pipeline(StandardScaler(), ARDRegressor()).fit(*frame), tmp_path / "m.skops")
+    assert (
+        "It claims 2 of 3 features (inclusion probability at least 90 %)."
+        in here("inspect", tmp_path / "m.skops").stdout
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +249,7 @@ def test_a_pipeline_that_keeps_its_columns_is_shown(frame, tmp_path):
 )
 def test_forged_notes_are_a_line(key, value, tmp_path):
     data = table(tmp_path / "t.csv")
-    assert here("fit", data, "--target", "y", "--model", "slr", "-o", tmp_path / "m.skops").exit_code == 0
+    assert here("fit", data, "--target", "y", *SINGLE, "-o", tmp_path / "m.skops").exit_code == 0
     rewritten(tmp_path / "m.skops", lambda members: members[MARK]["metadata"]["command line"].update({key: value}))
     result = here("inspect", tmp_path / "m.skops")
     assert result.exit_code == 3, result.output

@@ -4,6 +4,7 @@ import io
 import re
 from dataclasses import replace
 from functools import cache
+from html import unescape
 
 import numpy as np
 import polars as pl
@@ -12,24 +13,29 @@ from rich.console import Console
 from scipy import stats
 from sklearn.base import clone
 
-from sparsebayes.app.facts import COVERAGE, CREDIBLE, facts_of, held_out_intervals, selection_of, spread
+from sparsebayes.app.facts import COVERAGE, facts_of, held_out_intervals, spread
 from sparsebayes.app.json_output import study_json
 from sparsebayes.app.load_data import Request, prepared
 from sparsebayes.app.report.page import html
 from sparsebayes.app.run_study import Settings, studied
+from sparsebayes.app.selection import CREDIBLE, FeatureSet, selection_of
 from sparsebayes.app.sentences import sentences
 from sparsebayes.app.terminal import print_study
 from sparsebayes.app.words import error_text, for_terminal, number, percent
+from sparsebayes.estimators import probable
 from sparsebayes.inspection import RelevanceDisplay
 
 STUDIES = {
-    "linear regression": ("y", "ard"),
-    "kernel regression": ("y", "rvm"),
-    "feature weights": ("y", "drvm"),
-    "two classes": ("sign", "slr"),
-    "three classes": ("level", "slr"),
-    "kernel of classes": ("sign", "rvm"),
+    "linear regression": ("y", "ard", {"average": False}),
+    "averaged regression": ("y", "ard", {"max_flips": 600}),
+    "kernel regression": ("y", "rvm", {}),
+    "feature weights": ("y", "drvm", {}),
+    "two classes": ("sign", "slr", {"average": False}),
+    "three classes": ("level", "slr", {"average": False}),
+    "averaged classes": ("level", "slr", {"average": True, "max_flips": 300, "n_chains": 2}),
+    "kernel of classes": ("sign", "rvm", {}),
 }
+REGRESSIONS = ["linear regression", "averaged regression", "kernel regression", "feature weights"]
 ROWS = 45
 
 
@@ -53,9 +59,9 @@ def study(table):
 
     @cache
     def make(name):
-        target, model = STUDIES[name]
+        target, model, given = STUDIES[name]
         problem = prepared(Request(table, target, features=["x*"], impute="median", cv=3))
-        return studied(problem, model, Settings("median"))
+        return studied(problem, model, Settings("median", given))
 
     return make
 
@@ -70,7 +76,7 @@ def printed(facts):
 def page(facts):
     """The text of the report, with the characters of a keyboard and single spaces."""
     text = re.sub("<style.*?</style>|<svg.*?</svg>", " ", html(facts), flags=re.DOTALL)
-    return " ".join(for_terminal(re.sub("<[^>]+>", " ", text)).split())
+    return " ".join(for_terminal(unescape(re.sub("<[^>]+>", " ", text))).split())
 
 
 # --- the same numbers everywhere ---
@@ -110,7 +116,7 @@ def test_terminal_json_and_report_give_the_same_numbers(name, study):
     assert ("The model is clearly better" in terminal) == (low > 0)
 
 
-@pytest.mark.parametrize("name", ["linear regression", "kernel regression", "feature weights"])
+@pytest.mark.parametrize("name", REGRESSIONS)
 def test_every_output_takes_the_quantile_of_predict_interval(name, study):
     """Two thirds of the rows lie between the normal and Student's quantile, the others in the middle."""
     made = study(name)
@@ -139,7 +145,7 @@ def test_a_difference_is_clear_by_a_paired_t_test_in_every_output(study):
 # --- facts by a second road ---
 
 
-@pytest.mark.parametrize("name", ["linear regression", "kernel regression", "feature weights"])
+@pytest.mark.parametrize("name", REGRESSIONS)
 def test_intervals_are_those_of_the_models_of_the_folds(name, study):
     made = study(name)
     held = made.held_out
@@ -151,6 +157,71 @@ def test_intervals_are_those_of_the_models_of_the_folds(name, study):
             # The folds were fitted to the same rows in the same order, so that only rounding differs.
             expected = fit[-1].predict_interval(inputs, level)
             np.testing.assert_allclose(held_out_intervals(held, level)[here], expected, rtol=1e-9)
+
+
+def test_effects_of_an_averaged_model_are_averages(study):
+    made = study("averaged regression")
+    model, selection = made.pipeline[-1], facts_of(made).selection
+    assert selection.averaged
+    assert [effect.index for effect in selection.effects] == [0, 1]
+    filled = np.where(np.isnan(made.X), np.nanmedian(made.X, axis=0), made.X)
+    for effect in selection.effects:
+        unit = filled[:, effect.index].std()
+        assert effect.weight == pytest.approx(model.coef_[effect.index] * unit)
+        ends = model.coef_interval(CREDIBLE)[effect.index] * unit
+        assert (effect.lower, effect.upper) == pytest.approx(tuple(ends))
+        assert effect.probability == model.inclusion_probability_[effect.index]
+        assert np.isnan(effect.gain)
+    assert selection.near == []
+
+
+@pytest.mark.parametrize("name", ["averaged regression", "averaged classes"])
+def test_sets_likely_features_and_sizes_are_in_every_output(name, study):
+    facts = facts_of(study(name))
+    model, selection = facts.model, facts.selection
+    terminal, said, report = printed(facts), study_json(facts), page(facts)
+    probability, names = np.atleast_2d(model.inclusion_probability_), facts.study.features
+    nested = name == "averaged classes"
+    sets = [found for part in (model.credible_sets_ if nested else [model.credible_sets_]) for found in part]
+    assert said["averaged"] is True
+    assert len(said["credible_sets"]) == len(sets)
+    told = [({names[j] for j in each.features}, each.probability) for each in sets]
+    assert [({*each["names"]}, each["probability"]) for each in said["credible_sets"]] == sorted(
+        told, key=lambda each: -each[1]
+    )
+    likely = (probability >= 0.5) & (probability < 0.9)
+    assert len(said["likely"]) == likely.sum()
+    for line in said["likely"]:
+        told = f"“{line['feature']}”" + (f" for “{line['output']}”" if line["output"] else "")
+        told += f" ({probable(line['probability'])})"
+        assert told in terminal
+        assert told in report
+    for size in said["n_features_posterior"]:
+        assert 0 <= size["lower"] <= size["median"] <= size["upper"] <= 3
+    assert f"It claims {len(selection.distinct)} of 3 features (inclusion probability at least 90 %)." in terminal
+    assert "It claims" in said["verdict"][3]
+    assert "In the model: " in terminal
+    assert "In the model: " in report
+    assert f"{model.n_flips_:,} flips of each" in terminal
+    for line in said["kept"]:
+        assert probable(line["probability"]) in terminal
+        assert probable(line["probability"]) in report
+    assert "nats" not in terminal.split("Averaged over models")[0].split("The chains")[0]
+
+
+def test_stand_ins_are_named_in_every_output(study):
+    made = study("averaged regression")
+    facts = facts_of(made)
+    first = replace(facts.selection.effects[0], stand_ins=("x7", "x8"))
+    selection = replace(facts.selection, effects=[first], ranked=[first], distinct=[first])
+    selection = replace(selection, sets=[FeatureSet("", ["x0", "x7", "x8"], 0.974, 0.93)])
+    facts = replace(facts, selection=selection)
+    assert "One of these 3, 97 %: “x0”, “x7” and “x8”." in printed(facts)
+    assert "One of these 3, 97 %: “x0”, “x7” and “x8”." in page(facts)
+    assert "x7 and x8" in printed(facts)
+    assert "x7 and x8" in page(facts)
+    assert study_json(facts)["kept"][0]["stand_ins"] == ["x7", "x8"]
+    assert study_json(facts)["credible_sets"][0]["purity"] == 0.93
 
 
 def test_effects_are_those_of_one_standard_deviation(study):

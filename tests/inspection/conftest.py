@@ -1,9 +1,12 @@
 """Figures are drawn without a screen and closed after each test; the models behind them are fitted once."""
 
+import warnings
+
 import matplotlib as mpl
 import numpy as np
 import pytest
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
+from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes.estimators import ESTIMATORS
 
@@ -33,7 +36,15 @@ def fitted(make_data):
         return counts if model.__sklearn_tags__().target_tags.positive_only else y
 
     targets = [target_of(cls()) for cls in ESTIMATORS]
-    return [(clone(cls()).fit(X, target), X, target) for cls, target in zip(ESTIMATORS, targets, strict=True)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # short chains
+        return [(quick(cls).fit(X, target), X, target) for cls, target in zip(ESTIMATORS, targets, strict=True)]
+
+
+def quick(cls):
+    """An estimator with default parameters; its chains are short, because these tests do not depend on them."""
+    short = {"max_flips": 300, "n_chains": 2}
+    return cls(**(short if "max_flips" in cls._parameter_constraints else {}))
 
 
 def segments(collection):

@@ -13,21 +13,28 @@ from sklearn.exceptions import NotFittedError
 
 import sparsebayes.inspection as inspection
 from sparsebayes import ARDRegressor, StabilitySelector
-from sparsebayes.estimators import ESTIMATORS
-from sparsebayes.inspection.style import LONGEST_NAME, listed, percent, shortened
+from sparsebayes.estimators import ESTIMATORS, listed
+from sparsebayes.inspection.style import LONGEST_NAME, percent, shortened
+
+
+def once(cls):
+    """The estimator as a single model, where it averages by default: it is fitted many times."""
+    return cls(**({"average": False} if "average" in cls._parameter_constraints else {}))
 
 
 def displays(model, X, y):
     """Every display that suits a model with two inputs, of which one class or output is looked at."""
     which = {"output": "top"} if is_classifier(model) else {}
     yield inspection.RelevanceDisplay.from_estimator(model, X, **which)
+    if hasattr(model, "inclusion_probability_"):
+        yield inspection.InclusionDisplay.from_estimator(model, **which)
     yield inspection.EvidencePathDisplay.from_estimator(model)
     yield inspection.CoverageDisplay.from_estimator(model, X, y, **which)
     if is_classifier(model):
         yield inspection.DecisionRegionsDisplay.from_estimator(model, X, y, grid_resolution=20)
     if hasattr(model, "coef_"):
         yield inspection.RelevanceSpectrumDisplay.from_estimator(model, X, **which)
-        selector = StabilitySelector(type(model)(), n_resamples=2, random_state=0).fit(X, y)
+        selector = StabilitySelector(once(type(model)), n_resamples=2, random_state=0).fit(X, y)
         yield inspection.StabilityDisplay.from_estimator(selector)
 
 
@@ -52,6 +59,7 @@ def test_the_register_of_displays_is_whole():
         "CoverageDisplay",
         "DecisionRegionsDisplay",
         "EvidencePathDisplay",
+        "InclusionDisplay",
         "PredictiveBandDisplay",  # one input: tests of its own
         "RelevanceDisplay",
         "RelevanceSpectrumDisplay",
@@ -60,7 +68,7 @@ def test_the_register_of_displays_is_whole():
     assert set(inspection.__all__) == covered
 
 
-@pytest.mark.parametrize("name", ["RelevanceDisplay", "EvidencePathDisplay"])
+@pytest.mark.parametrize("name", ["RelevanceDisplay", "EvidencePathDisplay", "InclusionDisplay"])
 def test_an_estimator_that_is_not_fitted_is_refused(name):
     with pytest.raises(NotFittedError):
         getattr(inspection, name).from_estimator(ARDRegressor())
@@ -68,7 +76,7 @@ def test_an_estimator_that_is_not_fitted_is_refused(name):
 
 def test_without_matplotlib_only_plotting_fails_and_says_what_to_install(make_data, monkeypatch):
     X, y = make_data()
-    shown = inspection.RelevanceDisplay.from_estimator(ARDRegressor().fit(X, y), X)
+    shown = inspection.RelevanceDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), X)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     assert shown.text()
     with pytest.raises(ImportError, match=r"RelevanceDisplay needs matplotlib.*sparsebayes\[plot\]"):

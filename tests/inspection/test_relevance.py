@@ -21,7 +21,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return ARDRegressor().fit(*data)
+    return ARDRegressor(average=False).fit(*data)
 
 
 def test_weights_are_effects_of_a_standard_deviation_largest_first(model, data):
@@ -94,7 +94,7 @@ def test_drawn_gains_and_price_are_the_numbers(model, data, labels_of):
 def test_gains_of_very_different_size_are_all_seen(make_data):
     X, y = make_data(500, 4, n_true=2, noise=0.1)
     y = y + 0.02 * X[:, 3]
-    shown = RelevanceDisplay.from_estimator(ARDRegressor().fit(X, y)).plot(quantity="gain")
+    shown = RelevanceDisplay.from_estimator(ARDRegressor(average=False).fit(X, y)).plot(quantity="gain")
     assert shown.gain.max() > 100 * shown.gain.min()
     assert shown.ax_.get_xscale() == "symlog"
 
@@ -115,7 +115,7 @@ def test_many_features_are_cut_and_counted(labels_of):
 def test_nothing_kept_is_said(make_data):
     X, _ = make_data()
     y = np.random.default_rng(0).standard_normal(len(X))
-    shown = RelevanceDisplay.from_estimator(ARDRegressor().fit(X, y), X)
+    shown = RelevanceDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), X)
     assert shown.text() == "Kept 0 of 12 features."
     for quantity in ("weight", "gain"):
         words = [text.get_text() for text in shown.plot(quantity=quantity).ax_.texts]
@@ -126,8 +126,8 @@ def test_nothing_kept_is_said(make_data):
 def test_pipelines_are_told_in_their_own_names(data):
     X, y = data
     frame = pd.DataFrame(X, columns=[f"gene {j}" for j in range(12)])
-    pipeline = make_pipeline(StandardScaler(), ARDRegressor()).fit(frame, y)
-    plain = RelevanceDisplay.from_estimator(ARDRegressor().fit(X, y), X)
+    pipeline = make_pipeline(StandardScaler(), ARDRegressor(average=False)).fit(frame, y)
+    plain = RelevanceDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), X)
     shown = RelevanceDisplay.from_estimator(pipeline, frame)
     assert shown.names == [name.replace("x", "gene ") for name in plain.names]
     assert_allclose(shown.weight, plain.weight, rtol=1e-6)
@@ -135,7 +135,7 @@ def test_pipelines_are_told_in_their_own_names(data):
 
 def test_classes_and_outputs_are_chosen_by_name(make_data):
     X, y = make_data(120, 4)
-    model = SparseLogisticRegression().fit(X, np.digitize(y, [-1.5, 1.5]))
+    model = SparseLogisticRegression(average=False).fit(X, np.digitize(y, [-1.5, 1.5]))
     shown = RelevanceDisplay.from_estimator(model, output=2)
     assert shown.names[0] == f"x{np.abs(model.gain_[2]).argmax()}"
     assert shown.weight[0] == model.coef_[2, np.abs(model.gain_[2]).argmax()]
@@ -143,10 +143,10 @@ def test_classes_and_outputs_are_chosen_by_name(make_data):
     assert "log-odds" in shown.weight_label
     with pytest.raises(ValueError, match=r"has 3 outputs\. Pass output= one of \['0', '1', '2'\]"):
         RelevanceDisplay.from_estimator(model)
-    two = ARDRegressor().fit(X, np.column_stack([y, -X[:, 3]]) + np.linspace(0, 1, 120)[:, None])
+    two = ARDRegressor(average=False).fit(X, np.column_stack([y, -X[:, 3]]) + np.linspace(0, 1, 120)[:, None])
     assert RelevanceDisplay.from_estimator(two, output=1).names == ["x3"]
     with pytest.raises(ValueError, match="has one output"):
-        RelevanceDisplay.from_estimator(ARDRegressor().fit(X, y), output=1)
+        RelevanceDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), output=1)
 
 
 def test_vectors_of_a_kernel_model_are_rows(make_data):

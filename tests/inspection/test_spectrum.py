@@ -17,7 +17,7 @@ def spectra(make_data):
 
 def test_kept_channels_are_marked_at_their_place_by_their_sign(spectra):
     X, y = spectra
-    model = ARDRegressor().fit(X, y)
+    model = ARDRegressor(average=False).fit(X, y)
     shown = RelevanceSpectrumDisplay.from_estimator(model, X, wavelengths=np.arange(1000, 1200, 10)).plot()
     assert_array_equal(shown.channels, model.active_)
     assert_allclose(shown.weight, (model.coef_ * X.std(axis=0))[model.active_])
@@ -37,7 +37,7 @@ def test_kept_channels_are_marked_at_their_place_by_their_sign(spectra):
 def test_channels_in_any_order_are_drawn_in_that_of_their_wavelengths(spectra):
     X, y = spectra
     places = np.random.default_rng(0).permutation(20)
-    model = ARDRegressor().fit(X, y)
+    model = ARDRegressor(average=False).fit(X, y)
     shown = RelevanceSpectrumDisplay.from_estimator(model, X, wavelengths=places)
     assert_array_equal(shown.wavelengths, np.arange(20))
     assert_array_equal(shown.mean[places], X.mean(axis=0))
@@ -49,12 +49,12 @@ def test_channels_in_any_order_are_drawn_in_that_of_their_wavelengths(spectra):
 def test_wavelengths_are_read_from_the_names(spectra):
     X, y = spectra
     frame = pd.DataFrame(X, columns=[f"w{1100.5 + 2 * j} nm" for j in range(20)])
-    pipeline = make_pipeline(StandardScaler(), ARDRegressor()).fit(frame, y)
+    pipeline = make_pipeline(StandardScaler(), ARDRegressor(average=False)).fit(frame, y)
     shown = RelevanceSpectrumDisplay.from_estimator(pipeline, frame)
     assert_allclose(shown.wavelengths, 1100.5 + 2 * np.arange(20))
     assert shown.label == "wavelength"
     assert_allclose(shown.mean, X.mean(axis=0))  # the spectra themselves, not what the scaler makes of them
-    plain = RelevanceSpectrumDisplay.from_estimator(ARDRegressor().fit(X, y), X)
+    plain = RelevanceSpectrumDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), X)
     assert_allclose(shown.weight, plain.weight, rtol=1e-6)
     assert plain.label == "channel"
     assert_array_equal(plain.wavelengths, np.arange(20))
@@ -70,6 +70,6 @@ def test_nothing_kept(spectra):
 def test_complaints_name_the_fault(spectra):
     X, y = spectra
     with pytest.raises(ValueError, match="wavelengths has shape"):
-        RelevanceSpectrumDisplay.from_estimator(ARDRegressor().fit(X, y), X, wavelengths=[1, 2])
+        RelevanceSpectrumDisplay.from_estimator(ARDRegressor(average=False).fit(X, y), X, wavelengths=[1, 2])
     with pytest.raises(TypeError, match="keeps rows"):
         RelevanceSpectrumDisplay.from_estimator(RVMRegressor().fit(X, y), X)

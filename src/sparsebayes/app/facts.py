@@ -1,7 +1,6 @@
 """The facts of a study, computed once. The terminal, the JSON output and the HTML report only format them."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,73 +9,19 @@ from scipy.special import stdtrit
 from sklearn.pipeline import Pipeline
 
 from sparsebayes.app.models import CONSTANT
+from sparsebayes.app.selection import CREDIBLE, Selection, selection_of
 from sparsebayes.app.study import HeldOut, Score, Study
-from sparsebayes.app.validation import n_vectors
 from sparsebayes.core.predictive import central_interval
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators import kept
 from sparsebayes.inspection import CoverageDisplay
 from sparsebayes.inspection.coverage import CHANCE, LEVELS
-from sparsebayes.inspection.effects import effects_of, weight_label
 
 COVERAGE = 0.9
 """Probability of the prediction intervals that are reported."""
-CREDIBLE = 0.95
-"""Probability of the intervals of weights, and of differences between models."""
 ENDING = ("log_evidence_", "optimality_gap_", "converged_", "n_iter_", "noise_variance_", "gamma_", "min_gain_")
-"""Attributes of a fitted model that say how its search ended."""
-
-
-@dataclass(frozen=True)
-class Effect:
-    """The weight of a kept feature or relevance vector for one output or class."""
-
-    name: str
-    index: int
-    """Column of the feature, or row of the relevance vector."""
-    output: str
-    """The class; empty if the model has a single set of weights."""
-    weight: float
-    """With known spreads of the features: the effect of one standard deviation."""
-    lower: float
-    upper: float
-    gain: float
-    """Nats of evidence that the feature adds; nan if unknown."""
-    frequency: float
-    """Share of the folds that keep the feature; nan if unknown."""
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What a model keeps."""
-
-    what: str
-    """"feature" or "vector" (a row of the training table)."""
-    names: list[str]
-    """Names of the model's inputs."""
-    outputs: list[str]
-    effects: list[Effect]
-    """Output by output, most important first."""
-    ranked: list[Effect]
-    """All outputs together, largest weight first."""
-    distinct: list[Effect]
-    """The largest effect of each feature or vector."""
-    frequency: FloatArray
-    """Share of the folds that keep each input; empty if unknown."""
-    near: list[str]
-    """Dropped features whose evidence is close to the threshold for at least one class."""
-    asked: float
-    """Nats of evidence that one more feature must add; the largest threshold of all classes."""
-    n_vectors: float
-    """Number of relevance vectors; nan for a linear model."""
-    label: str
-    """Unit of the weights."""
-    per_sd: bool
-    """Whether weights are effects of one standard deviation of the feature."""
-    signed: bool
-    """Whether weights have a direction. Feature weights inside a kernel do not."""
-    certain: bool
-    """Whether weights have intervals."""
+"""Attributes that say how the search ended. For an averaged model this is the search for the best single model."""
+CHAINS = ("chain_error_", "effective_sample_size_", "n_flips_")
+"""Attributes of an averaged model that say how its chains ended."""
 
 
 @dataclass(frozen=True)
@@ -187,65 +132,13 @@ def _model(pipeline: Any) -> Any:
 
 
 def ending_of(model: Any) -> dict[str, Any]:
-    """How the search of a fitted model ended, by the names of its attributes."""
-    return {key.rstrip("_"): getattr(model, key) for key in ENDING if hasattr(model, key)}
+    """How the search and the chains of a fitted model ended, by the names of its attributes."""
+    found = {key.rstrip("_"): getattr(model, key) for key in (*ENDING, *CHAINS) if hasattr(model, key)}
+    averaged = hasattr(model, "inclusion_probability_")
+    return found | ({"search_converged": model.model_.converged_} if averaged else {})
 
 
 # --- what matters ---
-
-
-def selection_of(
-    model: Any,
-    names: Sequence[str],
-    spread: Sequence[float] | FloatArray | None = None,
-    frequency: Sequence[float] | FloatArray | None = None,
-) -> Selection:
-    """What a fitted model keeps.
-
-    Without standard deviations of the inputs (`spread`) weights are per unit of the feature.
-    """
-    share = np.empty(0) if frequency is None else np.asarray(frequency, dtype=np.float64)
-    scale = None if spread is None else np.asarray(spread, dtype=np.float64)
-    parts = kept(model)
-    what, per_sd = parts[0].what, False
-    found = []
-    for part in parts:
-        effects = effects_of(part, scale, CREDIBLE)
-        per_sd = effects.per_sd
-        for k, j in enumerate(effects.index.tolist()):
-            found.append(
-                Effect(
-                    names[j] if what == "feature" else f"row {j}",
-                    j,
-                    part.output,
-                    float(effects.weight[k]),
-                    float(effects.lower[k]),
-                    float(effects.upper[k]),
-                    float(effects.gain[k]) if len(effects.gain) else np.nan,
-                    float(share[j]) if what == "feature" and len(share) else np.nan,
-                )
-            )
-    ranked = sorted(found, key=lambda effect: -abs(effect.weight))
-    distinct: dict[int, Effect] = {}
-    for effect in ranked:
-        distinct.setdefault(effect.index, effect)
-    near = dict.fromkeys(int(j) for part in parts for j in part.near_misses())
-    return Selection(
-        what=what,
-        names=list(names),
-        outputs=[part.output for part in parts],
-        effects=found,
-        ranked=ranked,
-        distinct=list(distinct.values()),
-        frequency=share,
-        near=[names[j] for j in near if j not in distinct],
-        asked=max(part.asked for part in parts),
-        n_vectors=n_vectors(model),
-        label=weight_label(model, per_sd),
-        per_sd=per_sd,
-        signed=getattr(model, "feature_weights_", None) is None,
-        certain=any(np.isfinite(effect.lower) for effect in found),
-    )
 
 
 def spread(pipeline: Any, X: FloatArray) -> FloatArray:

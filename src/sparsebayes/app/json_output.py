@@ -4,11 +4,12 @@ from dataclasses import asdict
 from typing import Any
 
 from sparsebayes import __version__
-from sparsebayes.app.facts import COVERAGE, Facts, Selection, ending_of, selection_of
+from sparsebayes.app.facts import COVERAGE, Facts, ending_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.modelfile import Stored
 from sparsebayes.app.plain_values import plain
 from sparsebayes.app.run_study import Ranking
+from sparsebayes.app.selection import Effect, Selection, selection_of
 from sparsebayes.app.sentences import sentences
 
 
@@ -35,6 +36,7 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "calibration": asdict(calibration) | {"verdict": calibration.verdict},
             "kept": kept_json(facts.selection),
             "nearly_kept": facts.selection.near,
+            **choice_json(facts.selection),
             "n_vectors": facts.selection.n_vectors,
             **facts.ending,
             "warnings": study.warnings,
@@ -46,21 +48,34 @@ def study_json(facts: Facts) -> dict[str, Any]:
 
 
 def kept_json(selection: Selection) -> list[dict[str, Any]]:
-    """The kept features, output by output, most important first; empty for models that keep rows."""
-    if selection.what != "feature":
-        return []
-    return [
-        {
-            "output": effect.output,
-            "feature": effect.name,
-            "effect": effect.weight,
-            "lower": effect.lower,
-            "upper": effect.upper,
-            "gain": effect.gain,
-            "folds": effect.frequency,
-        }
-        for effect in selection.effects
-    ]
+    """The kept or claimed features, output by output, most important first; empty for models that keep rows."""
+    return [_effect_json(effect) for effect in selection.effects] if selection.what == "feature" else []
+
+
+def _effect_json(effect: Effect) -> dict[str, Any]:
+    return {
+        "output": effect.output,
+        "feature": effect.name,
+        "effect": effect.weight,
+        "lower": effect.lower,
+        "upper": effect.upper,
+        "gain": effect.gain,
+        "folds": effect.frequency,
+        "probability": effect.probability,
+        "stand_ins": effect.stand_ins,
+    }
+
+
+def choice_json(selection: Selection) -> dict[str, Any]:
+    """Whether the model is averaged over models and, if it is, what it says beyond the claimed features."""
+    if not selection.averaged:
+        return {"averaged": False}
+    return {
+        "averaged": True,
+        "likely": [_effect_json(effect) for effect in selection.likely],
+        "credible_sets": [asdict(found) for found in selection.sets],
+        "n_features_posterior": [asdict(size) for size in selection.sizes],
+    }
 
 
 def ranking_json(ranking: Ranking, problem: Problem) -> dict[str, Any]:
@@ -92,6 +107,7 @@ def stored_json(stored: Stored) -> dict[str, Any]:
             "parameters": {key: str(value) for key, value in stored.model.get_params().items()},
             "features": features,
             "kept": kept_json(selection),
+            **choice_json(selection),
             **ending_of(stored.model),
         }
     )

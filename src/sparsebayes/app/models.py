@@ -201,7 +201,7 @@ def settings(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name.isidentifier():
-            raise UsageError(f"--set '{text}' must have the form name=value, as in --set min_gain=0")
+            raise UsageError(f"--set '{text}' must have the form name=value, as in --set average=false")
         try:
             found[name] = json.loads(value)
         except ValueError:

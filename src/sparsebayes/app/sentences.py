@@ -1,9 +1,15 @@
-"""The facts of a study in a few sentences, for the terminal and the JSON output."""
+"""The facts of a study in a few sentences, for the terminal and the JSON output.
+
+`choice_sentences` is also used by the report.
+"""
 
 import math
 
-from sparsebayes.app.facts import COVERAGE, Calibration, Facts, Selection
-from sparsebayes.app.words import count, error_text, for_terminal, percent
+from sparsebayes.app.facts import COVERAGE, Calibration, Facts
+from sparsebayes.app.selection import Effect, Selection
+from sparsebayes.app.words import chance, count, error_text, for_terminal, name, percent, typeset
+from sparsebayes.core.credible import CLAIMED
+from sparsebayes.estimators import listed, set_text, size_text
 
 INTERVALS = {
     "calibrated": "well calibrated",
@@ -17,13 +23,15 @@ PROBABILITIES = {
     "underconfident": "not confident enough",
 }
 """What calibration says about probabilities."""
+SETS = 3
+"""Credible sets that are told in sentences; the others are counted."""
 
 
 def sentences(facts: Facts) -> list[str]:
     """How good the model is, how sure, and what it uses."""
     sure = _probabilities if facts.study.classes else _intervals
     found = [_error(facts), _against_constant(facts), sure(facts.calibration)]
-    found.append(selection_text(facts.selection, len(facts.study.y)))
+    found += selection_sentences(facts.selection, len(facts.study.y))
     return [for_terminal(sentence) for sentence in found if sentence]
 
 
@@ -64,9 +72,57 @@ def _probabilities(calibration: Calibration) -> str:
     )
 
 
-def selection_text(selection: Selection, n_rows: int | None) -> str:
-    """What a model keeps, in a sentence."""
+def selection_sentences(selection: Selection, n_rows: int | None) -> list[str]:
+    """What a model keeps or claims."""
     n = len(selection.distinct)
+    if selection.averaged:
+        claims = f"It claims {n:,} of {count(len(selection.names), 'feature')}"
+        claims += f" (inclusion probability at least {percent(CLAIMED)})."
+        return [for_terminal(sentence) for sentence in [claims, *choice_sentences(selection)]]
+    return [_kept(selection, n, n_rows)]
+
+
+def choice_sentences(selection: Selection) -> list[str]:
+    """What an averaged model says beyond its claims: credible sets, likely features, number of features."""
+    return [*_set_sentences(selection), *likely_sentences(selection)]
+
+
+def _set_sentences(selection: Selection) -> list[str]:
+    sets = [
+        f"{_of(found.output)}{set_text([_quoted(each) for each in found.names], found.probability)}"
+        for found in selection.several
+    ]
+    told = [f"{text[:1].upper()}{text[1:]}." for text in sets[:SETS]]
+    told += [f"There are {len(sets) - SETS} more such sets."] * (len(sets) > SETS)
+    return [typeset(sentence) for sentence in told]
+
+
+def likely_sentences(selection: Selection) -> list[str]:
+    """Features that are likely but not claimed, and the number of features in the model."""
+    likely = [f"{_named(effect)} ({chance(effect.probability)})" for effect in selection.likely]
+    told = [f"Likely, but not claimed: {listed(likely)}."] * bool(likely)
+    sizes = selection.sizes
+    if len(sizes) == 1:
+        told.append(f"In the model: {size_text(sizes[0].lower, sizes[0].median, sizes[0].upper)}.")
+    elif sizes:
+        medians = [size.median for size in sizes]
+        told.append(f"In the model: {min(medians):,} to {max(medians):,} features for each class (medians).")
+    return [typeset(sentence) for sentence in told]
+
+
+def _of(output: str) -> str:
+    return f"{_quoted(output)}: " if output else ""
+
+
+def _quoted(text: str) -> str:
+    return f"“{name(text, 40)}”"
+
+
+def _named(effect: Effect) -> str:
+    return _quoted(effect.name) + (f" for {_quoted(effect.output)}" if effect.output else "")
+
+
+def _kept(selection: Selection, n: int, n_rows: int | None) -> str:
     vectors = f"{selection.n_vectors:.0f}{f' of {n_rows:,}' if n_rows else ''} rows (relevance vectors)"
     if selection.what == "vector":
         return f"It keeps {vectors}."

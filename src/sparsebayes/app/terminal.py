@@ -1,6 +1,6 @@
 """Results as text and tables on the terminal."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from sparsebayes.app.datasets import Dataset
-from sparsebayes.app.facts import CREDIBLE, Facts, Selection, ending_of, selection_of
+from sparsebayes.app.facts import Facts, ending_of
 from sparsebayes.app.modelfile import Stored
-from sparsebayes.app.sentences import selection_text, sentences
+from sparsebayes.app.selection import CREDIBLE, Effect, Selection, selection_of
+from sparsebayes.app.sentences import selection_sentences, sentences
 from sparsebayes.app.study import Score
 from sparsebayes.app.words import error_text, for_terminal
-from sparsebayes.estimators import short
+from sparsebayes.estimators import listed, probable, short
 
 SHOWN = 20
-"""Kept features in a table; the rest is only counted."""
+"""Features in a table; the rest is only counted."""
 NAME = 40
 """Longest name in characters."""
 
@@ -42,38 +43,50 @@ def print_study(console: Console, facts: Facts) -> None:
 
 
 def print_kept(console: Console, selection: Selection, n_folds: int) -> None:
-    """Print a table of the kept features; nothing for models that keep rows."""
+    """Print a table of the kept or claimed features; nothing for models that keep rows."""
     effects = selection.effects
     if selection.what != "feature" or not effects:
         return
-    has_gain = any(np.isfinite(effect.gain) for effect in effects)
-    has_folds = any(np.isfinite(effect.frequency) for effect in effects)
     outputs = [output for output in selection.outputs if any(effect.output == output for effect in effects)]
     several = len(outputs) > 1
+    cells = _cells(selection, n_folds)
     table = _table()
     if several:
         table.add_column("class", justify="left")
-    table.add_column("feature", justify="left", overflow="fold")
-    table.add_column(_weight_title(selection), justify="right")
-    if selection.certain:
-        table.add_column(f"{100 * CREDIBLE:.0f} % interval", justify="right")
-    if has_gain:
-        table.add_column("evidence", justify="right")
-    if has_folds:
-        table.add_column("kept in folds", justify="right")
+    for title in cells:
+        left = title in ("feature", "or instead")
+        table.add_column(title, justify="left" if left else "right", overflow="fold" if left else "ellipsis")
     most = max(SHOWN // len(outputs), 3)
     for output in outputs:
         mine = [effect for effect in effects if effect.output == output]
+        first = [short(output, NAME)] * several
         for effect in mine[:most]:
-            cells = [short(output, NAME)] * several + [short(effect.name, NAME), f"{effect.weight:+.3g}"]
-            cells += [f"{effect.lower:+.3g} … {effect.upper:+.3g}"] * selection.certain
-            cells += [f"{effect.gain:.1f} nats"] * has_gain
-            if has_folds:
-                cells.append(f"{round(effect.frequency * n_folds)} of {n_folds}")
-            table.add_row(*map(Text, cells))
+            table.add_row(*map(Text, [*first, *(cell(effect) for cell in cells.values())]))
         if len(mine) > most:
-            table.add_row(*[Text(short(output, NAME))] * several, Text(f"… and {len(mine) - most} more"))
+            table.add_row(*map(Text, [*first, f"… and {len(mine) - most} more"]))
     console.print(table)
+
+
+def _cells(selection: Selection, n_folds: int) -> dict[str, Callable[[Effect], str]]:
+    """Columns of the table of features; those that do not apply to the model are left out."""
+    effects, averaged = selection.effects, selection.averaged
+    has_gain = any(np.isfinite(effect.gain) for effect in effects)
+    has_folds = any(np.isfinite(effect.frequency) for effect in effects)
+    stand_ins = any(effect.stand_ins for effect in effects)
+    found: list[tuple[str, bool, Callable[[Effect], str]]] = [
+        ("feature", True, lambda effect: short(effect.name, NAME)),
+        ("probability", averaged, lambda effect: probable(effect.probability)),
+        (_weight_title(selection), True, lambda effect: f"{effect.weight:+.3g}"),
+        (f"{100 * CREDIBLE:.0f} % interval", selection.certain, lambda e: f"{e.lower:+.3g} … {e.upper:+.3g}"),
+        ("evidence", has_gain, lambda effect: f"{effect.gain:.1f} nats"),
+        ("or instead", stand_ins, lambda effect: listed([short(each, NAME) for each in effect.stand_ins])),
+        (
+            f"{'claimed' if averaged else 'kept'} in folds",
+            has_folds,
+            lambda effect: f"{round(effect.frequency * n_folds)} of {n_folds}",
+        ),
+    ]
+    return {title: cell for title, there, cell in found if there}
 
 
 def _weight_title(selection: Selection) -> str:
@@ -83,14 +96,25 @@ def _weight_title(selection: Selection) -> str:
 
 
 def ending_text(ending: dict[str, Any]) -> str:
-    """How the search ended, in one line."""
+    """How the search and the chains ended, in one line."""
     evidence = np.atleast_1d(ending.get("log_evidence", np.nan))
     told = "Log evidence " + ", ".join(f"{value:.1f}" for value in evidence[:6]) + ", …" * (len(evidence) > 6)
     steps = f"{ending['n_iter']} step{'s' * (ending['n_iter'] != 1)}"
-    if not ending["converged"]:
+    if "chain_error" in ending:
+        told = f"{_chains_text(ending)} {told} of the best single model"
+    if not ending.get("search_converged", ending["converged"]):
         return f"{told}; NOT CONVERGED after {steps}: raise the limit with --set max_iter=…"
     gap = float(np.max(np.atleast_1d(ending.get("optimality_gap", np.nan))))
     return f"{told}; converged in {steps} (the best single change would add {gap:.0e} nats)."
+
+
+def _chains_text(ending: dict[str, Any]) -> str:
+    """How well the chains of an averaged model agree."""
+    error = f"standard error of an inclusion probability {ending['chain_error']:.3f}"
+    if ending["converged"] or not ending.get("search_converged", True):
+        return f"Averaged over models: {ending['n_flips']:,} flips of each chain, {error}."
+    limit = "raise the limit with --set max_flips=…"
+    return f"The chains DO NOT AGREE after {ending['n_flips']:,} flips of each ({error}): {limit}"
 
 
 def print_scores(console: Console, scores: list[Score], task: str) -> None:
@@ -153,7 +177,8 @@ def print_stored(console: Console, stored: Stored) -> None:
         scores = [Score(**{key: _nan(value) for key, value in line.items()}) for line in about["scores"]]
         print_scores(console, scores, about["task"])
     selection = selection_of(model, stored.recipe.features, about.get("spread"), about.get("frequency"))
-    say(console, selection_text(selection, about.get("n_rows")))
+    for sentence in selection_sentences(selection, about.get("n_rows")):
+        say(console, sentence)
     print_kept(console, selection, about.get("n_folds", 0))
     say(console, ending_text(ending_of(model)))
 

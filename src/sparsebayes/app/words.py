@@ -5,8 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sparsebayes.estimators import short
-from sparsebayes.inspection.style import listed
+from sparsebayes.estimators import listed, probable, short
 
 LONGEST = 80
 """Longest name in a table, in characters."""
@@ -34,6 +33,11 @@ def typeset(text: str) -> str:
 def names(things: Sequence[Any], most: int = 5) -> str:
     """Names in a sentence: a, b and c; of many, the first and how many more."""
     return listed([f"“{name(thing, 40)}”" for thing in things[:most]] + [""] * max(len(things) - most, 0), most)
+
+
+def chance(probability: float) -> str:
+    """An estimated probability in percent."""
+    return typeset(probable(probability))
 
 
 def count(n: float, what: str) -> str:

@@ -3,9 +3,9 @@
 Beside the estimators, the package exports what other rooms need: `kept` reads what a fitted model keeps.
 """
 
-from sparsebayes.estimators._kept import Kept, feature_names, kept
-from sparsebayes.estimators._notebook import short
+from sparsebayes.estimators._kept import LIKELY, Choice, Kept, feature_names, kept
 from sparsebayes.estimators._progress import SCREEN, Bar, looked_at
+from sparsebayes.estimators._words import listed, probable, set_text, short, size_text
 from sparsebayes.estimators.ard import ARDRegressor
 from sparsebayes.estimators.bls import BLSRegressor
 from sparsebayes.estimators.drvm import DRVMRegressor
@@ -19,10 +19,12 @@ from sparsebayes.estimators.vb import VBLogisticRegression
 
 __all__ = [
     "ESTIMATORS",
+    "LIKELY",
     "SCREEN",
     "ARDRegressor",
     "BLSRegressor",
     "Bar",
+    "Choice",
     "DRVMRegressor",
     "Kept",
     "PCVMClassifier",
@@ -34,8 +36,12 @@ __all__ = [
     "VBLogisticRegression",
     "feature_names",
     "kept",
+    "listed",
     "looked_at",
+    "probable",
+    "set_text",
     "short",
+    "size_text",
 ]
 
 ESTIMATORS = (

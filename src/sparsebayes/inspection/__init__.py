@@ -6,6 +6,7 @@ by the first `plot`: `pip install 'sparsebayes[plot]'`.
 
 from sparsebayes.inspection.coverage import CoverageDisplay
 from sparsebayes.inspection.evidence import EvidencePathDisplay
+from sparsebayes.inspection.inclusion import InclusionDisplay
 from sparsebayes.inspection.predictions import PredictiveBandDisplay
 from sparsebayes.inspection.regions import DecisionRegionsDisplay
 from sparsebayes.inspection.relevance import RelevanceDisplay
@@ -16,6 +17,7 @@ __all__ = [
     "CoverageDisplay",
     "DecisionRegionsDisplay",
     "EvidencePathDisplay",
+    "InclusionDisplay",
     "PredictiveBandDisplay",
     "RelevanceDisplay",
     "RelevanceSpectrumDisplay",

@@ -1,4 +1,4 @@
-"""Weights of the kept features in units that can be compared. Displays, command line and report all use them."""
+"""Weights of the kept or claimed features in units that can be compared, for displays, command line and report."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from sparsebayes.estimators import Kept
 
 @dataclass(frozen=True)
 class Effects:
-    """The kept features (or relevance vectors) of one output or class, most important first."""
+    """The kept or claimed features (or relevance vectors) of one output or class, most important first."""
 
     index: IntArray
     """Columns of the kept features, or rows of the relevance vectors."""
@@ -22,6 +22,8 @@ class Effects:
     upper: FloatArray
     gain: FloatArray
     """Nats of evidence that each feature adds; empty if the model does not compute them."""
+    probability: FloatArray
+    """Inclusion probability of each feature; empty for a single model."""
     per_sd: bool
     """True if weights are effects of one standard deviation, False if they are per unit of the feature."""
 
@@ -35,7 +37,8 @@ def effects_of(part: Kept, spread: FloatArray | None, coverage: float = 0.95) ->
         One output or class of a fitted model.
     spread : ndarray of shape (n_features,) or None
         Standard deviations of the model's inputs. With them, effects are comparable and sorted by size. Without
-        them, weights are per unit of the feature and sorted by evidence. Weights of relevance vectors are not scaled.
+        them, weights are per unit of the feature and sorted by probability or evidence. Weights of relevance vectors
+        are not scaled.
     coverage : float, default=0.95
         Posterior probability of the intervals.
     """
@@ -47,7 +50,8 @@ def effects_of(part: Kept, spread: FloatArray | None, coverage: float = 0.95) ->
     order = np.argsort(-np.abs(weight), kind="stable") if per_sd else part.order()
     index = part.index[order]
     gain = part.gain[index] if len(part.gain) else np.empty(0)
-    return Effects(index, weight[order], interval[order, 0], interval[order, 1], gain, per_sd)
+    probability = np.empty(0) if part.choice is None else part.choice.probability[index]
+    return Effects(index, weight[order], interval[order, 0], interval[order, 1], gain, probability, per_sd)
 
 
 def weight_label(model: Any, per_sd: bool) -> str:

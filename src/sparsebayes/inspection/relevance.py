@@ -1,4 +1,4 @@
-"""The kept features with their weights, intervals and evidence."""
+"""The kept or claimed features with their weights, intervals and evidence or probabilities."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,18 +6,20 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
-from sparsebayes.estimators import Kept, kept
+from sparsebayes.estimators import Kept, kept, listed, probable, short
 from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
 from sparsebayes.inspection.effects import effects_of, weight_label
 from sparsebayes.inspection.rows import BEHIND, MOST, cut, draw_bars, draw_intervals, draw_mark
-from sparsebayes.inspection.style import GREY, height, listed, percent, short
+from sparsebayes.inspection.style import GREY, height, percent
 
 NEAR_SHOWN = 5
-"""Most dropped features that are shown below the kept ones."""
+"""Most nearly kept or likely features that are shown below the others."""
 
 
 class RelevanceDisplay(Display):
     """Kept features (or relevance vectors), most important first.
+
+    Of a model that is averaged over models: the features that it claims, with averaged weights.
 
     Make one with `from_estimator`, `from_estimators` or `from_weights`.
 
@@ -31,8 +33,13 @@ class RelevanceDisplay(Display):
         Nats of evidence that each feature adds.
     frequency : ndarray or None
         Share of repetitions that keep each feature.
-    near_names, near_gain : sequence of str, ndarray
-        Dropped features that would add at least half of `asked`.
+    probability : ndarray or None
+        Inclusion probability of each feature, for an averaged model.
+    near_names : sequence of str
+        Features below the threshold. Single model: those that would add at least half of `asked`. Averaged model: those
+        with an inclusion probability from 0.5 to 0.9.
+    near_gain, near_probability : ndarray or None
+        What they would add, or their inclusion probabilities.
     asked : float
         Nats that one more feature must add: `min_gain_`, or more if the kept features use many degrees of freedom.
     n_candidates : int or None
@@ -55,8 +62,10 @@ class RelevanceDisplay(Display):
         upper: FloatArray,
         gain: FloatArray | None = None,
         frequency: FloatArray | None = None,
+        probability: FloatArray | None = None,
         near_names: Sequence[str] = (),
         near_gain: FloatArray | None = None,
+        near_probability: FloatArray | None = None,
         asked: float = 0.0,
         n_candidates: int | None = None,
         title: str = "",
@@ -64,9 +73,10 @@ class RelevanceDisplay(Display):
     ) -> None:
         self.names = list(names)
         self.weight, self.lower, self.upper = weight, lower, upper
-        self.gain, self.frequency = gain, frequency
+        self.gain, self.frequency, self.probability = gain, frequency, probability
         self.near_names = list(near_names)
         self.near_gain = np.empty(0) if near_gain is None else near_gain
+        self.near_probability = near_probability
         self.asked, self.n_candidates = asked, n_candidates
         self.title, self.weight_label = title, weight_label
 
@@ -87,7 +97,7 @@ class RelevanceDisplay(Display):
         estimator : fitted estimator of this library, or a pipeline that ends in one
         X : array-like of shape (n_samples, n_features), optional
             With it, weights are effects of one standard deviation of each feature, and features are ordered by size.
-            Without it, weights are per unit of the feature, and features are ordered by evidence.
+            Without it, weights are per unit of the feature, and features are ordered by evidence or probability.
         coverage : float, default=0.95
             Posterior probability of the intervals.
         output : int or label, optional
@@ -103,7 +113,7 @@ class RelevanceDisplay(Display):
         features = part.what == "feature"
         spread = matrix(X, model).std(axis=0) if features and X is not None else None
         effects = effects_of(part, spread, coverage)
-        near = part.near_misses()
+        near = part.near_misses() if part.choice is None else part.choice.likely()
         interval = f", {percent(coverage)} interval" * bool(np.isfinite([effects.lower, effects.upper]).all())
         return cls(
             names=[names[j] if features else f"row {j}" for j in effects.index],
@@ -112,7 +122,9 @@ class RelevanceDisplay(Display):
             upper=effects.upper,
             gain=effects.gain if len(part.gain) else None,
             near_names=[names[j] for j in near],
-            near_gain=part.gain[near] if len(near) else None,
+            near_gain=part.gain[near] if len(part.gain) else None,
+            probability=None if part.choice is None else effects.probability,
+            near_probability=None if part.choice is None else part.choice.probability[near],
             asked=part.asked,
             n_candidates=len(names) if features else None,
             title=_title(part, len(names)),
@@ -196,7 +208,8 @@ class RelevanceDisplay(Display):
         if quantity not in draw:
             raise ValueError(f"quantity={quantity!r} must be one of {['auto', *draw]}")
         if quantity != "weight" and getattr(self, quantity) is None:
-            raise ValueError(f"quantity={quantity!r}: the model does not compute it; use quantity='weight'")
+            single = " or the best single model (model_)" * (self.probability is not None)
+            raise ValueError(f"quantity={quantity!r}: the model does not compute it; use quantity='weight'{single}")
         n, more = cut(len(self.names), max_features)
         near = 0 if quantity == "frequency" else min(len(self.near_names), NEAR_SHOWN)
         with self._canvas(ax, (6.4, height(n + len(more) + near))) as ax:
@@ -209,11 +222,15 @@ class RelevanceDisplay(Display):
         draw_intervals(
             ax, self.names[:n], self.weight[:n], self.lower[:n], self.upper[:n], more + self.near_names[:n_near]
         )
-        for row, gain in enumerate(self.near_gain[:n_near], start=n + len(more)):
+        for row, note in enumerate(self._near_notes()[:n_near], start=n + len(more)):
             over = {"transform": ax.get_yaxis_transform(), "bbox": BEHIND}
-            note = f"dropped: adds {gain:.1f} of {self.asked:.1f} nats"
             ax.text(0.01, row, note, va="center", fontsize=8.5, color=GREY, **over)
         ax.set_xlabel(self.weight_label, loc="right")
+
+    def _near_notes(self) -> list[str]:
+        if self.near_probability is not None:
+            return [f"likely, not claimed: {probable(value)}" for value in self.near_probability]
+        return [f"dropped: adds {gain:.1f} of {self.asked:.1f} nats" for gain in self.near_gain]
 
     def _draw_gain(self, ax: Any, n: int, more: list[str], n_near: int) -> None:
         assert self.gain is not None
@@ -239,9 +256,9 @@ class RelevanceDisplay(Display):
         ax.set_xlabel("share of repetitions that keep it (mean weight ± standard deviation)", loc="right")
 
     def to_table(self) -> dict[str, list[Any]]:
-        """One row per kept feature, most important first: name, weight, lower, upper, gain or frequency if known."""
+        """One row per feature, most important first: name, weight, interval, and further quantities if known."""
         table = {"name": list(self.names)}
-        for key in ("weight", "lower", "upper", "gain", "frequency"):
+        for key in ("weight", "lower", "upper", "gain", "frequency", "probability"):
             values = getattr(self, key)
             if values is not None:
                 table[key] = column(values)
@@ -249,14 +266,14 @@ class RelevanceDisplay(Display):
 
     def text(self) -> str:
         """The features and their weights in one sentence."""
-        if not self.names:
-            return f"{_sentence(self.title)}."
         tops = [f"{short(name)} ({weight:+.3g})" for name, weight in zip(self.names, self.weight, strict=True)]
-        told = f"{_sentence(self.title)}, most important first, with {self.weight_label}: {listed(tops)}."
-        if self.near_names:
-            told += (
-                f" Nearly kept (threshold {self.asked:.1f} nats): {listed([short(name) for name in self.near_names])}."
-            )
+        told = _sentence(self.title)
+        told += f", most important first, with {self.weight_label}: {listed(tops)}." if tops else "."
+        near = listed([short(name) for name in self.near_names])
+        if near and self.near_probability is not None:
+            told += f" Likely, not claimed: {near}."
+        elif near and tops:
+            told += f" Nearly kept (threshold {self.asked:.1f} nats): {near}."
         return told
 
 
@@ -265,6 +282,9 @@ def _sentence(title: str) -> str:
 
 
 def _title(part: Kept, n_features: int) -> str:
+    if part.choice is not None:
+        claims = f"claims {len(part.index)} of {n_features} features (inclusion probability at least 90 %)"
+        return f"{short(part.output, 24)}: " * bool(part.output) + claims
     of = f" of {n_features}" if part.what == "feature" else ""
     plural = "" if len(part.index) == 1 and not of else "s"
     return f"{short(part.output, 24)}: " * bool(part.output) + f"kept {len(part.index)}{of} {part.what}{plural}"

@@ -12,6 +12,8 @@ MOST = 30
 """Default number of rows; the last row counts the rest."""
 
 
+THICKNESS = 0.62
+"""Thickness of a bar with its name beside it, as a share of the distance between bars."""
 BEHIND = {"boxstyle": "square,pad=0.1", "facecolor": "white", "edgecolor": "none"}
 """Background of a note that lies on a line."""
 
@@ -34,11 +36,16 @@ def draw_bars(
     values: FloatArray,
     strong: BoolArray,
     notes: Sequence[str],
-    thickness: float = 0.62,
+    thickness: float = THICKNESS,
+    colours: Sequence[str] = (),
 ) -> None:
-    """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan."""
+    """Draw horizontal bars with notes: filled if `strong`, hatched otherwise, none for nan.
+
+    `colours` are those of the filled bars, one for each row; blue by default.
+    """
     rows, weak = np.arange(len(values)), ~strong & np.isfinite(values)
-    ax.barh(rows[strong], values[strong], height=thickness, color=BLUE, edgecolor=BLUE)
+    paint = [colours[row] for row in rows[strong]] if colours else BLUE
+    ax.barh(rows[strong], values[strong], height=thickness, color=paint, edgecolor=paint)
     ax.barh(rows[weak], values[weak], height=thickness, color="white", edgecolor=GREY, hatch="////", linewidth=0.8)
     for row in rows[np.isfinite(values)]:
         at = {"xytext": (5, 0), "textcoords": "offset points", "bbox": BEHIND}

@@ -7,16 +7,19 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.estimators import kept
+from sparsebayes.estimators import Kept, kept, listed
 from sparsebayes.inspection.display import Display, column, matrix, one_of, unwrapped
 from sparsebayes.inspection.effects import effects_of
-from sparsebayes.inspection.style import BLUE, INK, PALE, RED, listed
+from sparsebayes.inspection.style import BLUE, INK, PALE, RED
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 class RelevanceSpectrumDisplay(Display):
     """The mean spectrum with the kept channels, marked by sign and size of their weights.
+
+    Of a model that is averaged over models: the channels of its credible sets. Neighbouring channels are alike, so that
+    the data often determine a band and not one channel of it.
 
     Parameters
     ----------
@@ -25,11 +28,13 @@ class RelevanceSpectrumDisplay(Display):
     mean, spread : ndarray of shape (n_channels,)
         Mean and standard deviation of the spectra.
     channels : ndarray of int
-        The kept channels.
+        The kept channels, or those of the credible sets.
     weight : ndarray
         Effects of one standard deviation of the kept channels.
     label : str
         Label of the horizontal axis.
+    n_sets : int or None
+        Number of credible sets; None for a single model.
 
     Attributes
     ----------
@@ -46,9 +51,10 @@ class RelevanceSpectrumDisplay(Display):
         channels: IntArray,
         weight: FloatArray,
         label: str = "wavelength",
+        n_sets: int | None = None,
     ) -> None:
         self.wavelengths, self.mean, self.spread = wavelengths, mean, spread
-        self.channels, self.weight, self.label = channels, weight, label
+        self.channels, self.weight, self.label, self.n_sets = channels, weight, label, n_sets
 
     @classmethod
     def from_estimator(
@@ -81,7 +87,7 @@ class RelevanceSpectrumDisplay(Display):
         if part.what != "feature":
             raise TypeError(f"{type(model).__name__} keeps rows, not channels: use a linear model")
         spectra = matrix(X, model)
-        effects = effects_of(part, matrix(inner, model).std(axis=0))
+        effects = effects_of(_marked(part), matrix(inner, model).std(axis=0))
         if wavelengths is None:
             wavelengths, found = _wavelengths(names)
             label = label or found
@@ -99,6 +105,7 @@ class RelevanceSpectrumDisplay(Display):
             channels=rank[effects.index][by_place],
             weight=effects.weight[by_place],
             label=label or "wavelength",
+            n_sets=None if part.choice is None else len(part.choice.sets),
         )
 
     def plot(self, ax: Any = None) -> "RelevanceSpectrumDisplay":
@@ -119,7 +126,7 @@ class RelevanceSpectrumDisplay(Display):
                         x[at], self.mean[at], area, marker=marker, color=colour, edgecolor="white", zorder=3, label=name
                     )
             ax.set(xlabel=self.label, ylabel="signal")
-            ax.set_title(f"kept {len(self.channels)} of {len(x)} channels", pad=24)
+            ax.set_title(self._title(), pad=24)
             ax.margins(x=0.01)
             spacing = {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderaxespad": 0.1}
             legend = ax.legend(ncols=4, loc="lower left", bbox_to_anchor=(0, 0.99), **spacing)
@@ -129,6 +136,10 @@ class RelevanceSpectrumDisplay(Display):
             self._drawn(ax)
         return self
 
+    def _title(self) -> str:
+        of = f"{len(self.channels)} of {len(self.wavelengths)} channels"
+        return f"kept {of}" if self.n_sets is None else f"{of} in {self.n_sets} credible set{'s' * (self.n_sets != 1)}"
+
     def to_table(self) -> dict[str, list[Any]]:
         """One row per kept channel: wavelength, weight, mean and spread of the signal."""
         at = self.channels
@@ -136,11 +147,20 @@ class RelevanceSpectrumDisplay(Display):
         return dict(zip(("wavelength", "weight", "mean", "spread"), map(column, columns), strict=True))
 
     def text(self) -> str:
-        """The kept channels in one sentence, largest weights first."""
+        """The channels in one sentence, largest weights first."""
         order = np.argsort(-np.abs(self.weight), kind="stable")
         tops = [f"{self.wavelengths[self.channels[k]]:g} ({self.weight[k]:+.3g})" for k in order]
-        told = f"Kept {len(self.channels)} of {len(self.wavelengths)} channels of the mean spectrum"
+        title = self._title()
+        told = f"{title[:1].upper()}{title[1:]} of the mean spectrum"
         return f"{told}, by {self.label}: {listed(tops)}." if tops else f"{told}."
+
+
+def _marked(part: Kept) -> Kept:
+    """The kept channels or, of an averaged model, those that are claimed or in a credible set."""
+    if part.choice is None:
+        return part
+    sets = [found.features for found in part.choice.sets]
+    return part.of(np.unique(np.concatenate([part.index, *sets])))
 
 
 def _wavelengths(names: Sequence[str]) -> tuple[list[float], str]:

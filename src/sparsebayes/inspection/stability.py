@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
+from sparsebayes.estimators import listed, short
 from sparsebayes.inspection.display import Display, column, unwrapped
 from sparsebayes.inspection.rows import MOST, cut, draw_bars, draw_mark
-from sparsebayes.inspection.style import height, listed, percent, short
+from sparsebayes.inspection.style import height, percent
 
 
 class StabilityDisplay(Display):

@@ -127,11 +127,3 @@ def height(n_rows: int) -> float:
 def line(k: int) -> dict[str, Any]:
     """Colour and dashes of line k."""
     return {"color": SERIES[k % len(SERIES)], "linestyle": DASHES[k % len(DASHES)]}
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names in a sentence: a, b and c; of many, the first and how many more."""
-    names = list(names)
-    if len(names) > most:
-        names = [*names[:most], f"{len(names) - most} more"]
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -20,6 +20,8 @@ pytest.importorskip("jinja2", reason="the report needs the extra 'app'")
 pytest.importorskip("matplotlib", reason="the report needs the extra 'app'")
 
 FOLDS = 5
+QUICK = {"max_flips": 300, "n_chains": 2}
+"""Short chains: the texts do not depend on how well they agree."""
 HOSTILE = [
     "<script>alert(1)</script>",
     "$\\frac{1}{2}$ & <b>bold</b>",
@@ -96,10 +98,10 @@ def made(model, X, y, names, task, **other):
 
 
 def _support(model):
+    if hasattr(model, "get_support"):
+        return model.get_support()
     weights = getattr(model, "feature_weights_", None)
-    if weights is None and not hasattr(model, "coef_"):
-        return []
-    return (np.atleast_2d(model.coef_ if weights is None else weights) != 0).any(axis=0)
+    return [] if weights is None else (np.atleast_2d(weights) != 0).any(axis=0)
 
 
 def _score(model, title, error, ours, log_score):
@@ -124,25 +126,43 @@ def named(d):
 def _regression():
     X, y = rows(90, 8)
     X[3, 5] = np.nan
-    return made(ARDRegressor(), X, 100 + 10 * y, named(8), "regression")
+    return made(ARDRegressor(**QUICK), X, 100 + 10 * y, named(8), "regression")
+
+
+def _single():
+    X, y = rows(90, 8)
+    return made(ARDRegressor(average=False), X, 100 + 10 * y, named(8), "regression")
+
+
+def _correlated():
+    """Three features are nearly the same, and nothing else matters."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 6))
+    X[:, 1:3] = X[:, :1] + 0.05 * X[:, 1:3]
+    return made(ARDRegressor(**QUICK), X, X[:, 0] + rng.standard_normal(90), named(6), "regression")
+
+
+def _noise():
+    X, _ = rows(60, 5)
+    return made(ARDRegressor(**QUICK), X, np.random.default_rng(1).standard_normal(60), named(5), "regression")
 
 
 def _binary():
     X, y = rows(120, 6)
-    return made(SparseLogisticRegression(), X, np.where(y > 0, "yes", "no"), named(6), "binary")
+    return made(SparseLogisticRegression(average=False), X, np.where(y > 0, "yes", "no"), named(6), "binary")
 
 
 def _multiclass():
     X, y = rows(150, 5)
     labels = np.array(["low", "middle", "high"])[np.digitize(y, [-1, 1])]
-    return made(SparseLogisticRegression(), X, labels, named(5), "multiclass")
+    return made(SparseLogisticRegression(average=True, **QUICK), X, labels, named(5), "multiclass")
 
 
 def _many_classes():
     rng = np.random.default_rng(0)
     y = np.arange(99) % 11
     X = np.eye(11)[y] @ rng.standard_normal((11, 3)) + 0.8 * rng.standard_normal((99, 3))
-    return made(SparseLogisticRegression(), X, y, named(3), "multiclass")
+    return made(SparseLogisticRegression(average=False), X, y, named(3), "multiclass")
 
 
 def _vectors():
@@ -167,7 +187,7 @@ def _nothing():
 
 def _wide():
     X, y = rows(40, 2000)
-    return made(ARDRegressor(), X, y, [f"gene-{j:04d}-" + "abc" * 60 for j in range(2000)], "regression")
+    return made(ARDRegressor(**QUICK), X, y, [f"gene-{j:04d}-" + "abc" * 60 for j in range(2000)], "regression")
 
 
 def _all_kept():
@@ -212,13 +232,13 @@ def _vectors_of_three_classes():
 
 def _many_rows():
     X, y = rows(20_000, 4)
-    return made(ARDRegressor(), X, y, named(4), "regression")
+    return made(ARDRegressor(**QUICK), X, y, named(4), "regression")
 
 
 def _hostile():
     X, y = rows(120, len(HOSTILE))
     labels = np.array([HOSTILE[0], HOSTILE[1], HOSTILE[3], "z"])[np.digitize(y, [-1.5, 0, 1.5])]
-    study = made(SparseLogisticRegression(), X, labels, HOSTILE, "multiclass")
+    study = made(SparseLogisticRegression(average=True, **QUICK), X, labels, HOSTILE, "multiclass")
     score = replace(study.scores[1], title=HOSTILE[2] + "x" * 500)
     return replace(
         study,
@@ -233,6 +253,9 @@ def _hostile():
 
 STUDIES = {
     "regression": _regression,
+    "single": _single,
+    "correlated": _correlated,
+    "noise": _noise,
     "binary": _binary,
     "multiclass": _multiclass,
     "many classes": _many_classes,

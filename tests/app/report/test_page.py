@@ -14,8 +14,8 @@ from sklearn.metrics import confusion_matrix, r2_score
 from sparsebayes.app.facts import facts_of
 from sparsebayes.app.report import page as report
 from sparsebayes.app.report.figures import POINTS
-from sparsebayes.app.report.sections import MOST
-from sparsebayes.app.words import percent, plus_minus
+from sparsebayes.app.report.what_matters import MOST
+from sparsebayes.app.words import NO_BREAK, chance, percent, plus_minus
 
 LIMIT = 300_000
 """Bytes."""
@@ -123,6 +123,7 @@ def test_its_sections_stand_in_this_order(any_name, page, study):
     everything = [
         "summary",
         "relevance",
+        "choice",
         "evidence",
         outcome,
         "calibration",
@@ -132,6 +133,9 @@ def test_its_sections_stand_in_this_order(any_name, page, study):
         "provenance",
     ]
     optional = {"stability"} if not study(any_name).kept_by_fold.size else set()
+    averaged = hasattr(study(any_name).pipeline[-1], "inclusion_probability_")
+    assert ("choice" in order) == averaged
+    optional |= set() if averaged else {"choice"}
     assert order == [part for part in everything if part in order]
     assert set(everything) - set(order) <= optional
     assert [element.get("href") for element in next(tree.iter("nav")).iter("a")] == [f"#{part}" for part in order[1:]]
@@ -279,7 +283,7 @@ def test_the_best_of_the_others_is_judged_by_its_interval(sign, told, study):
     assert f"Ridge, penalty by evidence is {told}" in answers(page)[0]
 
 
-@pytest.mark.parametrize("which", ["regression", "binary"])
+@pytest.mark.parametrize("which", ["single", "binary"])
 def test_the_kept_features_are_those_of_the_model(which, page, study):
     made = study(which)
     model, spread = made.pipeline[-1], made.pipeline[:-1].transform(made.X).std(axis=0)
@@ -299,6 +303,63 @@ def test_the_kept_features_are_those_of_the_model(which, page, study):
     assert stable == {
         made.features[j]: f"{n} of 5" for j, n in enumerate(made.kept_by_fold.sum(axis=0)) if n or j in order
     }
+
+
+def test_the_claimed_features_are_those_of_the_model(page, study):
+    made = study("regression")
+    model, spread = made.pipeline[-1], made.pipeline[:-1].transform(made.X).std(axis=0)
+    tree = parsed(page("regression"))
+    rows = {row["feature"]: row for row in table_of(section(tree, "kept"))}
+    assert set(rows) == {made.features[j] for j in model.active_}
+    for j in model.active_:
+        row = rows[made.features[j]]
+        assert row["probability"] == chance(model.inclusion_probability_[j]).replace(NO_BREAK, " ")
+        assert numbers(row["size"])[0] == pytest.approx(model.coef_[j] * spread[j], rel=HALF_A_DIGIT)
+        assert numbers(row["95 % interval"]) == pytest.approx(model.coef_interval(0.95)[j] * spread[j], rel=0.02)
+        assert row["folds"] == f"{made.kept_by_fold[:, j].sum()} of {len(made.kept_by_fold)}"
+    text = words(tree)
+    for wrong in ("keeps", "Nearly kept", "nats of evidence to be kept", "assume that the kept"):
+        assert wrong not in text
+    n = len(model.active_)
+    assert f"it claims {n} of 8 features." in words(section(tree, "summary"))
+    assert "averaging over models starts" in words(section(tree, "evidence"))
+    assert "each fitted without one fold, claim" in words(section(tree, "stability"))
+
+
+def test_a_single_model_keeps_its_words(page):
+    text = words(parsed(page("single")))
+    assert "it keeps 3 of 8 features." in text
+    assert "The intervals assume that the kept features are the right ones." in text
+    assert "Its maximum decides what to keep." in text
+    for wrong in ("claim", "inclusion probability", "credible set"):
+        assert wrong not in text
+
+
+def test_credible_sets_are_listed_with_the_picture(page, study):
+    model = study("correlated").pipeline[-1]
+    (three,) = [found for found in model.credible_sets_ if len(found.features) > 1]
+    tree = parsed(page("correlated"))
+    choice = section(tree, "choice")
+    assert len(list(choice.iter("svg"))) == 1
+    rows = table_of(choice)
+    assert len(rows) == len(model.credible_sets_)
+    (row,) = [row for row in rows if " and " in row["credible set"]]
+    assert {name for name in study("correlated").features if name in row["credible set"]} == {
+        f"feature {j}" for j in three.features
+    }
+    assert row["probability of at least one"] == chance(three.probability).replace(NO_BREAK, " ")
+    assert float(row["smallest correlation"]) == pytest.approx(three.purity, abs=0.006)
+    assert f"One of these {len(three.features)}, " in answers(tree)[2]
+    assert "In the model: " in answers(tree)[2]
+
+
+def test_nothing_claimed_is_said(page, study):
+    assert not len(study("noise").pipeline[-1].active_)
+    tree = parsed(page("noise"))
+    assert "it claims none of 5 features" in words(section(tree, "summary"))
+    assert "so none is claimed" in words(section(tree, "relevance"))
+    assert "No feature has an inclusion probability of 90 % or more." in words(section(tree, "kept"))
+    assert "the same for all rows" not in words(tree)
 
 
 def test_the_evidence_ends_where_that_of_the_model_does(page, study):

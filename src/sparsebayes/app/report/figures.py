@@ -2,15 +2,17 @@
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.facts import COVERAGE, CREDIBLE, Effect, Facts
+from sparsebayes.app.facts import COVERAGE, Facts
 from sparsebayes.app.report.svg import drawn
+from sparsebayes.app.selection import CREDIBLE, Effect
 from sparsebayes.app.words import NO_BREAK, name, number, percent, typeset
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.inspection import EvidencePathDisplay, RelevanceDisplay
+from sparsebayes.inspection import EvidencePathDisplay, InclusionDisplay, RelevanceDisplay
 from sparsebayes.inspection.rows import BEHIND, cut, draw_bars, draw_intervals
 from sparsebayes.inspection.style import BLUE, GREY, PALE, RED, SERIES
 
@@ -22,6 +24,8 @@ LONG = 5
 """Paths with more steps are drawn as the distance to the last value, on a logarithmic axis."""
 FAR = 5
 """Differences beyond this multiple of the median are written as numbers instead of drawn."""
+BELOW = 0.3
+"""Thickness of a bar with its name above, as a share of the distance between bars."""
 LINE = 50
 """Longest line of an axis label in characters."""
 
@@ -37,7 +41,7 @@ def effect_name(effect: Effect) -> str:
 
 
 def relevance(facts: Facts) -> tuple[str, str]:
-    """Kept features or vectors with their weights and intervals."""
+    """Kept or claimed features, or kept vectors, with their weights and intervals."""
     effects, selection = facts.selection.ranked, facts.selection
     weight, lower, upper = (
         np.array([getattr(effect, key) for effect in effects]) for key in ("weight", "lower", "upper")
@@ -52,7 +56,7 @@ def relevance(facts: Facts) -> tuple[str, str]:
         weight=weight,
         lower=lower,
         upper=upper,
-        title=f"kept {len(selection.distinct):,}{of}",
+        title=f"{'claims' if selection.averaged else 'kept'} {len(selection.distinct):,}{of}",
         weight_label=selection.label + f", {percent(CREDIBLE)} interval" * selection.certain,
     )
 
@@ -60,8 +64,26 @@ def relevance(facts: Facts) -> tuple[str, str]:
         display.plot(ax, quantity="weight", max_features=ROWS)
         _names_above(ax)
 
-    title = "Weights of the kept features or rows"
+    title = f"Weights of the {'claimed' if selection.averaged else 'kept'} features or rows"
     return drawn(draw, _height(len(effects)), "relevance", title), typeset(display.text())
+
+
+def inclusion_display(facts: Facts) -> InclusionDisplay:
+    """Inclusion probabilities and credible sets of an averaged model; names are fit for a page."""
+    selection = facts.selection
+    parts = [replace(part, output=name(part.output, 40)) for part in selection.parts]
+    return InclusionDisplay.from_parts(parts, [name(each) for each in selection.names])
+
+
+def inclusion(display: InclusionDisplay) -> tuple[str, str]:
+    """Inclusion probabilities of the most probable features, with their credible sets."""
+
+    def draw(ax: Any) -> None:
+        display.plot(ax, max_features=ROWS, thickness=BELOW)
+        _names_above(ax)
+
+    title = "Inclusion probabilities of the features"
+    return drawn(draw, _height(len(display.names)), "choice", title), typeset(display.text())
 
 
 def _height(n: int) -> float:
@@ -166,28 +188,34 @@ def calibration(facts: Facts) -> tuple[str, str]:
 
 
 def of_folds(facts: Facts, feature: int) -> str:
-    """How many of the folds keep a feature."""
+    """How many of the folds keep or claim a feature."""
     n = len(facts.study.kept_by_fold)
     return f"{facts.selection.frequency[feature] * n:.0f}{NO_BREAK}of{NO_BREAK}{n}"
 
 
 def stability(facts: Facts, order: list[int]) -> str:
-    """How many folds keep each of the given features. Those that the fit to all rows drops are hatched."""
+    """How many folds keep or claim each of the given features; hatched if the fit to all rows does not."""
     taken = {effect.index for effect in facts.selection.distinct}
     n, more = cut(len(order), ROWS)
     values = np.append(facts.selection.frequency[order[:n]], [np.nan] * len(more))
     strong = np.array([j in taken for j in order[:n]] + [False] * len(more), dtype=bool)
     notes = [of_folds(facts, j) for j in order[:n]]
+    verb = "claim" if facts.selection.averaged else "keep"
 
     def draw(ax: Any) -> None:
         draw_bars(
-            ax, [name(facts.selection.names[j]) for j in order[:n]] + more, values, strong, notes + more, thickness=0.3
+            ax,
+            [name(facts.selection.names[j]) for j in order[:n]] + more,
+            values,
+            strong,
+            notes + more,
+            thickness=BELOW,
         )
         ax.set(xlim=(0, 1.18), xticks=np.linspace(0, 1, 6))
-        ax.set_xlabel("share of the folds that keep the feature")
+        ax.set_xlabel(f"share of the folds that {verb} the feature")
         _names_above(ax)
 
-    return drawn(draw, _height(len(order)), "stability", "How many folds keep each feature")
+    return drawn(draw, _height(len(order)), "stability", f"How many folds {verb} each feature")
 
 
 def comparison(facts: Facts) -> str:

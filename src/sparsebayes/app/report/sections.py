@@ -1,21 +1,20 @@
-"""The sections of a report: text, a figure, and a table of the figure's numbers."""
+"""The sections of a report in reading order. Those about features are in `what_matters`."""
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.app.facts import COVERAGE, CREDIBLE, Comparison, Effect, Facts
+from sparsebayes.app.facts import COVERAGE, Comparison, Facts
 from sparsebayes.app.report import figures
+from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names, error_text, folds
 from sparsebayes.app.report.table import Table
+from sparsebayes.app.report.what_matters import MOST, choice, kept, left_out, relevance
+from sparsebayes.app.selection import CREDIBLE
 from sparsebayes.app.words import NO_BREAK, NONE, count, interval, name, names, number, percent, plus_minus
 from sparsebayes.core.types import IntArray
 from sparsebayes.inspection import EvidencePathDisplay
 
-MOST = 60
-"""Most rows of a table."""
 STEPS = 20
 """Most rows of a table of steps or of confusions."""
 SQUARE = 10
@@ -26,70 +25,12 @@ WARNINGS = 20
 """Most warnings that are listed."""
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading with text, a figure and tables."""
-
-    id: str
-    title: str
-    text: Sequence[str]
-    picture: str = ""
-    told: str = ""
-    """A description of the figure."""
-    table: Table | None = None
-    """The numbers of the figure, folded away; shown openly if there is no figure."""
-    extra: Table | None = None
-    """A second table, folded away."""
-
-
 def sections(facts: Facts) -> list[Section]:
     """All sections in reading order."""
     outcome = _confusion if facts.study.classes else _predicted
-    order = (_relevance, _evidence, outcome, _calibration, _stability, _comparison, _kept)
+    order = (relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
     found = [section(facts) for section in order]
     return [section for section in found if section is not None]
-
-
-def _relevance(facts: Facts) -> Section:
-    selection, near = facts.selection, []
-    title = "What the model uses"
-    if selection.near:
-        asked = number(selection.asked)
-        near = [f"Nearly kept: {names(selection.near)}. A feature must add {asked} nats of evidence to be kept."]
-    if not selection.effects:
-        return Section("relevance", title, ["Nothing: the prediction is the same for all rows.", *near])
-    if selection.what == "vector":
-        text = (
-            "The rows that the model keeps as examples. A prediction is a weighted sum of similarities to these rows."
-        )
-    elif selection.signed:
-        text = "The effect of one standard deviation of each kept feature on the prediction."
-    else:
-        text = (
-            "The weight of each kept feature in the kernel, which compares rows. Features without a weight are ignored."
-        )
-    cells = {
-        selection.what: figures.effect_name,
-        "weight": lambda effect: number(effect.weight, sign=selection.signed),
-    }
-    if selection.certain:
-        cells[f"{percent(CREDIBLE)} interval"] = lambda effect: _ends(effect.lower, effect.upper)
-    table = _of_effects("Weights", cells, facts)
-    return Section("relevance", title, [text, *near], *figures.relevance(facts), table)
-
-
-def _of_effects(caption: str, cells: dict[str, Callable[[Effect], str]], facts: Facts) -> Table:
-    effects = facts.selection.ranked
-    rows = [[cell(effect) for cell in cells.values()] for effect in effects[:MOST]]
-    return Table(caption, list(cells), rows, _left_out(len(effects), facts.selection.what))
-
-
-def _ends(low: float, high: float) -> str:
-    return interval(low, high, sign=True)
-
-
-def _left_out(n: int, what: str, most: int = MOST) -> str:
-    return f"The {most} largest of {n:,} {what}s are listed." if n > most else ""
 
 
 def _evidence(facts: Facts) -> Section | None:
@@ -99,9 +40,13 @@ def _evidence(facts: Facts) -> Section | None:
     display = EvidencePathDisplay.from_estimator(facts.model)
     text = (
         "The evidence is the probability of the data under the model, averaged over its weights. It rises with the fit "
-        "and falls with complexity, so its maximum decides what to keep."
+        "and falls with complexity. "
     )
-    if not display.converged:
+    if facts.selection.averaged:
+        text += "The search finds the single model of largest evidence, from which the averaging over models starts."
+    else:
+        text += "Its maximum decides what to keep."
+    if not facts.ending.get("search_converged", display.converged):
         text += " The search was stopped before it converged: raise max_iter."
     columns = display.to_table()
     steps = list(zip(columns["path"], columns["step"], columns["log_evidence"], strict=True))
@@ -211,7 +156,7 @@ def _calibration(facts: Facts) -> Section:
 
 
 def _stability(facts: Facts) -> Section | None:
-    kept, n, selection = facts.study.kept_by_fold, len(facts.study.kept_by_fold), facts.selection
+    folded, n, selection = facts.study.kept_by_fold, len(facts.study.kept_by_fold), facts.selection
     title = "Stability of the selection"
     if selection.what == "vector":
         average = facts.score.kept_vectors
@@ -221,20 +166,26 @@ def _stability(facts: Facts) -> Section | None:
         return Section("stability", title, [text])
     if not len(selection.frequency):
         return None
+    verb = "claim" if selection.averaged else "keep"
+    done, others = ("claimed", "does not claim") if selection.averaged else ("kept", "drops")
     order = _by_frequency(facts)
     if not order:
-        text = f"None of {count(n, 'model')}, each fitted without one fold, keeps a feature."
+        text = f"None of {count(n, 'model')}, each fitted without one fold, {verb}s a feature."
         return Section("stability", title, [text])
     text = (
-        f"{count(n, 'model')}, each fitted without one fold, {'keeps' if n == 1 else 'keep'} "
-        f"{_range(kept.sum(axis=1))} features. Features that all of them keep do not depend on any single fold."
+        f"{count(n, 'model')}, each fitted without one fold, {verb}{'s' if n == 1 else ''} "
+        f"{_range(folded.sum(axis=1))} features. Features that all of them {verb} do not depend on any single fold."
     )
     always = [selection.names[j] for j in order if selection.frequency[j] == 1]
-    told = f"Kept in every fold: {names(always)}." if always else "No feature is kept in every fold."
-    told += f" {count(len(order), 'feature')} kept at least once; those that the fit to all rows drops are hatched."
+    told = f"{done.title()} in every fold: {names(always)}." if always else f"No feature is {done} in every fold."
+    told += (
+        f" {count(len(order), 'feature')} {done} at least once; those that the fit to all rows {others} are hatched."
+    )
     taken = {effect.index for effect in selection.distinct}
     rows = [[name(selection.names[j]), figures.of_folds(facts, j), "yes" if j in taken else "no"] for j in order[:MOST]]
-    table = Table("Kept by folds", ["feature", "folds", "kept with all rows"], rows, _left_out(len(order), "feature"))
+    table = Table(
+        f"{done.title()} by folds", ["feature", "folds", f"{done} with all rows"], rows, left_out(len(order), "feature")
+    )
     return Section("stability", title, [text], figures.stability(facts, order), told, table)
 
 
@@ -291,54 +242,9 @@ def _score_cells(facts: Facts, other: Comparison | None) -> list[str]:
 def _difference(facts: Facts, other: Comparison) -> str:
     unit = 100 if facts.study.classes else 1
     mean = number(unit * other.score.difference, sign=True)
-    return f"{mean} ({_ends(unit * other.lower, unit * other.upper)})" if np.isfinite(other.lower) else mean
-
-
-def _kept(facts: Facts) -> Section:
-    selection = facts.selection
-    title = "The kept features" if selection.what == "feature" else "The kept rows"
-    if not selection.effects:
-        return Section("kept", title, [f"Nothing was kept: no {selection.what} adds enough evidence."])
-    text = [f"The size is the {selection.label}. {_direction(facts)}"]
-    if selection.certain:
-        kept = "features" if selection.what == "feature" else "rows"
-        text.append(f"The intervals assume that the kept {kept} are the right ones.")
-    return Section("kept", title, text, table=_of_effects(title, _cells(facts), facts))
-
-
-def _cells(facts: Facts) -> dict[str, Callable[[Effect], str]]:
-    """Columns of the table of kept features or rows; those that do not apply to the model are left out."""
-    selection, effects = facts.selection, facts.selection.effects
-    has_gain = any(np.isfinite(effect.gain) for effect in effects)
-    found: list[tuple[str, bool, Callable[[Effect], str]]] = [
-        (selection.what, True, lambda effect: name(effect.name)),
-        ("class", any(effect.output for effect in effects), lambda effect: name(effect.output, 40)),
-        ("target", selection.what == "vector", lambda effect: _target(facts, effect.index)),
-        ("sign", selection.signed, lambda effect: "▲ raises" if effect.weight > 0 else "▼ lowers"),
-        ("size", True, lambda effect: number(effect.weight, sign=selection.signed)),
-        (f"{percent(CREDIBLE)} interval", selection.certain, lambda effect: _ends(effect.lower, effect.upper)),
-        ("evidence (nats)", has_gain, lambda effect: number(effect.gain)),
-        ("folds", len(selection.frequency) > 0, lambda effect: figures.of_folds(facts, effect.index)),
-    ]
-    return {title: cell for title, there, cell in found if there}
-
-
-def _target(facts: Facts, row: int) -> str:
-    value = facts.study.y[row]
-    return name(value, 24) if facts.study.classes else number(float(value))
-
-
-def _direction(facts: Facts) -> str:
-    if not facts.selection.signed:
-        return "Weights inside a kernel have no sign."
-    if not facts.study.classes:
-        result = f"a larger {name(facts.study.target)}"
-    elif len(facts.study.classes) == 2:
-        result = f"a higher probability of “{class_names(facts)[1]}”"
-    else:
-        result = "a higher probability of the class"
-    cause = "a larger value of the feature" if facts.selection.what == "feature" else "more similarity to the row"
-    return f"“Raises” means that {cause} predicts {result}."
+    return (
+        f"{mean} ({interval(unit * other.lower, unit * other.upper, sign=True)})" if np.isfinite(other.lower) else mean
+    )
 
 
 def provenance(facts: Facts) -> list[tuple[str, str]]:

@@ -6,8 +6,9 @@ import numpy as np
 
 from sparsebayes.app import words
 from sparsebayes.app.facts import COVERAGE, Facts
-from sparsebayes.app.sentences import INTERVALS, PROBABILITIES
+from sparsebayes.app.sentences import INTERVALS, PROBABILITIES, choice_sentences
 from sparsebayes.app.words import count, name, names, number, percent, plus_minus
+from sparsebayes.core.credible import CLAIMED
 
 NAMED = 4
 """Features that the summary names."""
@@ -47,9 +48,8 @@ def _needs(facts: Facts) -> str:
     n, everything = len(facts.selection.distinct), len(facts.selection.names)
     if facts.selection.what == "vector":
         return f"it keeps {n:,} of {count(len(facts.study.y), 'row')}" if n else "it keeps nothing"
-    return (
-        f"it keeps {n:,} of {count(everything, 'feature')}" if n else f"it keeps none of {count(everything, 'feature')}"
-    )
+    verb = "claims" if facts.selection.averaged else "keeps"
+    return f"it {verb} {f'{n:,}' if n else 'none'} of {count(everything, 'feature')}"
 
 
 def answers(facts: Facts) -> list[Answer]:
@@ -152,8 +152,12 @@ def _features(facts: Facts) -> Answer:
     selection = facts.selection
     n, everything = len(selection.distinct), len(selection.names)
     figure, label = f"{n:,} of {everything:,}", "features kept"
+    if selection.averaged:
+        label = f"features claimed (inclusion probability at least {percent(CLAIMED)})"
     if not n:
         text = "No feature adds enough evidence: the prediction is the same for all rows."
+        if selection.averaged:
+            text = f"No feature has an inclusion probability of {percent(CLAIMED)} or more."
         return Answer("What matters?", figure, label, text + _nearly(facts))
     sized = [
         f"“{name(effect.name, 40)}” ({number(effect.weight, 2, sign=selection.signed)})"
@@ -163,7 +167,8 @@ def _features(facts: Facts) -> Answer:
     more = f" and {n - shown:,} more" if n > shown else ""
     text = f"Most important, with the {selection.label}: {_joined(sized[:shown], more)}."
     if len(selection.frequency):
-        text += f" {_always(facts)} kept in every one of {folds(facts)}."
+        verb = "claimed" if selection.averaged else "kept"
+        text += f" {_always(facts)} {verb} in every one of {folds(facts)}."
     if np.isfinite(selection.n_vectors):
         text += f" The model keeps {count(int(selection.n_vectors), 'row')} as relevance vectors."
     return Answer("What matters?", figure, label, text + _nearly(facts))
@@ -184,6 +189,9 @@ def _joined(parts: list[str], more: str) -> str:
 
 
 def _nearly(facts: Facts) -> str:
+    """Features that are not kept or claimed and may matter all the same."""
+    if facts.selection.averaged:
+        return " " + " ".join(choice_sentences(facts.selection))
     return f" Nearly kept: {names(facts.selection.near, NAMED)}." if facts.selection.near else ""
 
 
