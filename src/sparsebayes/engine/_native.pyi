@@ -66,8 +66,14 @@ class State:
     def refresh(self) -> None: ...
 
 def take_view(
-    Phi: FloatArray, b: FloatArray, h: FloatArray, alpha: FloatArray, flat_intercept: bool, jitter_ladder: list[float]
-) -> tuple[FloatArray, FloatArray, FloatArray, float, float, FloatArray, FloatArray, float, float]: ...
+    Phi: FloatArray,
+    b: FloatArray,
+    h: FloatArray,
+    c: FloatArray,
+    alpha: FloatArray,
+    flat_intercept: bool,
+    jitter_ladder: list[float],
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float, FloatArray, float, float, FloatArray, float]: ...
 def newton_step(
     alpha: FloatArray,
     mean: FloatArray,

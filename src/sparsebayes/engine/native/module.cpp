@@ -111,24 +111,22 @@ NB_MODULE(_native, module) {
     module.def(
         "take_view",
         [](nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> Phi, Contiguous b, Contiguous h,
-           nb::handle alpha, bool flat_intercept, const Vector &jitter_ladder) {
+           Contiguous c, nb::handle alpha, bool flat_intercept, const Vector &jitter_ladder) {
             const Vector precisions = numbers(alpha);
             view::View found = [&] {
                 nb::gil_scoped_release unlocked;
-                return view::take(Phi.data(), Phi.shape(0), Phi.shape(1), b.data(), h.data(), precisions,
-                                  flat_intercept, jitter_ladder);
+                return view::take(Phi.data(), Phi.shape(0), Phi.shape(1), b.data(), h.data(), c.data(),
+                                  precisions, flat_intercept, jitter_ladder);
             }();
             Posterior &posterior = found.posterior;
             const size_t K = precisions.size();
-            double logdet = -2 * posterior.half_logdet;
-            for (const double each : precisions) logdet -= std::log(each);
             for (size_t k = 0; k < K; ++k) std::fill_n(&posterior.root(0, k), k, 0.0);
             return nb::make_tuple(array(std::move(posterior.mean)), array(std::move(posterior.Sigma.at), K, 2),
-                                  array(std::move(posterior.root.at), K, 2), logdet, posterior.jitter,
-                                  array(std::move(found.eta)), array(std::move(found.offset)), found.level,
-                                  found.level_variance);
+                                  array(std::move(posterior.root.at), K, 2), found.logdet, posterior.jitter,
+                                  array(std::move(found.offset)), found.level, found.level_variance,
+                                  array(std::move(found.eta)), found.integral);
         },
-        "Phi"_a, "b"_a, "h"_a, "alpha"_a, "flat_intercept"_a, "jitter_ladder"_a);
+        "Phi"_a, "b"_a, "h"_a, "c"_a, "alpha"_a, "flat_intercept"_a, "jitter_ladder"_a);
     module.def(
         "newton_step",
         [](nb::handle alpha, nb::handle mean, nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu> Sigma,

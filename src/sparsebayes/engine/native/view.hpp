@@ -21,12 +21,12 @@ using std::size_t;
 struct View {
     Posterior posterior;
     Vector eta, offset;
-    double level = 0.0, level_variance = 0.0;
+    double level = 0.0, level_variance = 0.0, logdet, integral;
 };
 
-// Φ has a row of K numbers for each of N rows; b and h are the sites' precisions and shifts.
-inline View take(const double *Phi, size_t N, size_t K, const double *b, const double *h, const Vector &alpha,
-                 bool flat_intercept, const Vector &jitter_ladder) {
+// Φ has a row of K numbers for each of N rows; b, h and c are the sites' precisions, shifts and constants.
+inline View take(const double *Phi, size_t N, size_t K, const double *b, const double *h, const double *c,
+                 const Vector &alpha, bool flat_intercept, const Vector &jitter_ladder) {
     View found;
     found.eta.resize(N), found.offset.assign(K, 0.0);
     if (flat_intercept) {
@@ -59,6 +59,16 @@ inline View take(const double *Phi, size_t N, size_t K, const double *b, const d
     const double origin = std::inner_product(mean.begin(), mean.end(), found.offset.begin(), 0.0);
     std::fill(found.eta.begin(), found.eta.end(), found.level - origin);
     if (K > 0) blas::gemv("T", &k, &n, &one, Phi, &k, mean.data(), &step, &one, found.eta.data(), &step);
+    found.logdet = -2 * found.posterior.half_logdet;
+    double penalty = 0.0, fit = 0.0;
+    for (size_t j = 0; j < K; ++j) {
+        found.logdet -= std::log(alpha[j]);
+        penalty += alpha[j] * mean[j] * mean[j];
+    }
+    for (size_t i = 0; i < N; ++i) fit += (h[i] - 0.5 * b[i] * found.eta[i]) * found.eta[i] + c[i];
+    constexpr double two_pi = 6.283185307179586476925;
+    found.integral = fit - 0.5 * penalty + 0.5 * found.logdet;
+    if (flat_intercept) found.integral += 0.5 * std::log(two_pi * found.level_variance);
     return found;
 }
 
