@@ -1,5 +1,7 @@
 """What native/module.cpp offers."""
 
+from collections.abc import Callable
+
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LeastSquares
@@ -10,6 +12,7 @@ class State:
     problem: LeastSquares
     active: list[int]
     noise: float
+    age: int
     evidence: float
     objective: float
     outside_gain: float
@@ -48,6 +51,10 @@ class State:
         working: int,
         prefetch: int,
         jitter_ladder: list[float],
+        step_parts: list[float],
+        longest: float,
+        min_gamma: float,
+        damping: list[float],
     ) -> None: ...
     def survey(self, price: Marginal) -> None: ...
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]: ...
@@ -57,11 +64,14 @@ class State:
         tol: float,
         additions: int,
         min_novelty: float,
-        prices: list[Marginal],
+        price: Callable[[int], Marginal],
         noise_floor: float,
+        every: int,
+        joint: bool,
     ) -> list[tuple[float, float, int, float, str]]: ...
     def move(self, j: int, alpha: float) -> str: ...
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
+    def joint_step(self, tol: float, noise_floor: float) -> None: ...
     def rescale(self, noise_floor: float) -> None: ...
     def refresh(self) -> None: ...
 

@@ -115,12 +115,12 @@ class LeastSquares:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
         return is_free(self.price) and self.prior.is_scale_free
 
-    def marginal_prices(self, k: int, n: int) -> list[Marginal]:
-        """Of models with k - n, … k, … k + n units, where all have one price; a search asks again and again."""
+    def marginal_price(self, k: int) -> Marginal:
+        """In a model of k units, where all have one price; a search asks again and again."""
         known = self._marginals
-        while len(known) <= k + n:
+        while len(known) <= k:
             known.append(Marginal.at(self.price, range(len(known))))
-        return known[:1] * max(n - k, 0) + known[max(k - n, 0) : k + n + 1]
+        return known[k]
 
     @cached_property
     def _marginals(self) -> list[Marginal]:

@@ -20,6 +20,10 @@ MIN_GAMMA = 0.1
 """Least γ that the curvature is measured by: in smaller units steps go so far that the posterior does
 not follow. Half as much loses 0.4 ± 0.1 nats on Friedman #1, twice as much nothing (experiments/constants.py)."""
 
+STEP_PARTS = (1.0, 0.25, 0.0625)
+"""Parts of a step that are tried until one does not lower the objective. Quarters, not halves, because each trial
+recomputes everything."""
+
 
 def newton_step(
     alpha: FloatArray, mean: FloatArray, Sigma: FloatArray, prior: Prior, n: float = np.inf

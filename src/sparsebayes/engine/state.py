@@ -23,6 +23,7 @@ from sparsebayes.engine import compiled
 from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
+from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
 
 if TYPE_CHECKING:
     from sparsebayes.engine import _native
@@ -131,6 +132,8 @@ class State:
         """The model and the working set from scratch, for the present α and σ²."""
         active, alpha, p = self.active, self.alpha_inside, self.problem
         working, beta = self.working, 1 / self.noise
+        self.age = 0
+        """Moves since then."""
         gram = self.gram[active]
         self.posterior = posterior_from_gram(beta * gram, beta * p.projection[active], alpha)
         self.mean, self.Sigma, self.jitter = self.posterior.mean, self.posterior.covariance(), self.posterior.jitter
@@ -179,19 +182,20 @@ class State:
         tol: float,
         additions: int,
         min_novelty: float,
-        prices: list[Marginal],
+        price: Callable[[int], Marginal],
         noise_floor: float,
+        every: int,
+        joint: bool,
     ) -> list[tuple[float, float, int, float, str]]:
         """Up to n best moves in a row, and what to report of each: the fields of `Info`.
 
-        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `prices`
-        are those of models with n units less, … the present number, … n more. With a positive `noise_floor` σ² follows
-        every move (`rescale`).
+        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `price` is
+        that of a model with so many units. With a positive `noise_floor` σ² follows every move (`rescale`). After
+        `every` moves all precisions move together (`joint`), or everything is computed from scratch.
         """
         made: list[tuple[float, float, int, float, str]] = []
-        first = self.n_units - n
         while len(made) < n:
-            j, gain, alpha = self.best(additions > 0, min_novelty, prices[self.n_units - first])
+            j, gain, alpha = self.best(additions > 0, min_novelty, price(self.n_units))
             if gain <= max(tol, self.outside_gain):
                 break
             before, action = self.objective, self.move(j, alpha)
@@ -199,12 +203,31 @@ class State:
             if noise_floor > 0:
                 self.rescale(noise_floor)
             made.append((before, gain, self.n_active, self.jitter, action))
+            if 0 < every <= self.age:
+                self.joint_step(tol, noise_floor) if joint else self.refresh()
         return made
 
     def set_scales(self, alpha: FloatArray, noise: float) -> None:
         """All precisions of the model, and the noise; everything that depends on them from scratch."""
         self.alpha[self.active], self.noise = alpha, noise
         self.refresh()
+
+    def joint_step(self, tol: float, noise_floor: float) -> None:
+        """One Newton step of all log α together, or a part of it; with a positive `noise_floor` σ² follows.
+
+        Left undone where it promises less than `tol`. Either way everything is from scratch afterwards.
+        """
+        p, before, alpha, noise = self.problem, self.objective, self.alpha_inside, self.noise
+        prior = p.prior.of(np.array(self.active, dtype=np.intp)).at_noise(noise)
+        n = p.n + 2 * p.c if noise_floor > 0 else np.inf
+        step, promise = newton_step(alpha, self.mean, self.Sigma, prior, n)
+        for part in STEP_PARTS if promise > tol else ():
+            self.set_scales(alpha * np.exp(part * step), noise)
+            if noise_floor > 0:
+                self.rescale(noise_floor)
+            if self.objective >= before:
+                return
+        self.set_scales(alpha, noise)
 
     def rescale(self, noise_floor: float) -> None:
         """Multiply σ² and all prior variances by one factor, the best: μ stays, Σ grows with it, S and Q shrink.
@@ -226,6 +249,7 @@ class State:
         """Give column j and its unit the precision α (∞: take it out); says which of the three actions that was."""
         for i in self.problem.prior.unit(j):
             action = self._move_column(int(i), alpha)
+        self.age += 1
         return action
 
     def _move_column(self, j: int, alpha: float) -> str:
@@ -333,6 +357,10 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         working=working_set_size(n),
         prefetch=PREFETCH,
         jitter_ladder=list(JITTER_LADDER),
+        step_parts=list(STEP_PARTS),
+        longest=LONGEST,
+        min_gamma=MIN_GAMMA,
+        damping=DAMPING,
     )
     state.problem = problem
     return state
