@@ -7,9 +7,9 @@ from scipy.optimize import minimize_scalar
 from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import gaussian_search
-from sparsebayes.engine.ascent import Ascent, Limits, noise_left
+from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.gaussian_search import certificate, climb, cold_start, low_noise_limits, search
-from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution, empty
+from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution, empty, noise_left
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import State
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from sparsebayes.core.priors import ARD, Moves
-from sparsebayes.engine.ascent import Ascent, Limits, noise_left
-from sparsebayes.engine.least_squares import Solution, empty
+from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.least_squares import Solution, empty, noise_left
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.state import Snapshot, State
 
@@ -178,7 +178,7 @@ def test_prices_count_groups(grouped):
     assert problem.total_price(np.flatnonzero(np.isin(GROUPS, [0, 2]))) == pytest.approx(4.0 * 59 / 57)
     ascent = Ascent(problem, whole(problem, [0, 1, 2, 4, 5], np.ones(5), 0.4))
     ascent.run(Limits(1e-7), Trace(), 0)
-    assert ascent.state.best(True, 0.0, ascent._price())[1] == pytest.approx(
+    assert ascent.state.best(True, 0.0, ascent._price(ascent.state.n_units))[1] == pytest.approx(
         ascent.snapshot().moves().gain.max(), rel=1e-9
     )
     dear = Ascent(grouped(price=200.0), empty(0.3))
@@ -193,6 +193,6 @@ def test_groups_of_one_column_are_ard(grouped):
     for problem in (one, plain):
         ascent = Ascent(problem, empty(0.3))
         assert ascent.run(Limits(1e-9), Trace(), 500)
-        ends.append(Snapshot.of(ascent.state, ascent._price()))
+        ends.append(Snapshot.of(ascent.state, ascent._price(ascent.state.n_units)))
     assert sorted(ends[0].active) == sorted(ends[1].active)
     assert ends[0].evidence == pytest.approx(ends[1].evidence, abs=1e-8)

@@ -19,9 +19,8 @@ from sparsebayes.core.prices import FREE, Marginal
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.scales import ard_candidate, noise_mackay
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.ascent import noise_terms
 from sparsebayes.engine.candidates import Candidates, least_squares
-from sparsebayes.engine.least_squares import LeastSquares, Solution, empty
+from sparsebayes.engine.least_squares import LeastSquares, Solution, empty, noise_terms
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scale_fit import ScaleFit
 from sparsebayes.engine.state import State

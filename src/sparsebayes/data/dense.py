@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -140,9 +141,14 @@ class DenseRows(OnTheFly):
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
         block = self.X[:, which] - self.mean[which]
-        block *= self.root_weight[:, None]
         block /= self.scale[which]
+        if self._is_weighted:
+            block *= self.root_weight[:, None]
         return block
+
+    @cached_property
+    def _is_weighted(self) -> bool:
+        return bool((self.root_weight != 1).any())
 
     def keep(self, which: IntArray | BoolArray) -> FormedColumns:
         """The chosen columns only, formed."""
@@ -220,7 +226,7 @@ class DenseRows(OnTheFly):
 
     def project(self, rows: FloatArray) -> FloatArray:
         """Φᵀ rows."""
-        weighted = self.root_weight * rows.T
+        weighted = self.root_weight * rows.T if self._is_weighted else rows.T
         # A few rows times X is faster than the transpose of X times a few columns.
         product = weighted @ self.X - np.multiply.outer(weighted.sum(axis=-1), self.mean)
         return np.asarray((product / self.scale).T)
@@ -239,11 +245,10 @@ class DenseRows(OnTheFly):
     def _row_blocks(self, least: int = 1) -> Iterator[tuple[slice, FloatArray]]:
         """Φ diag(scale) in pieces of a few rows; dividing the sums by the scale afterwards is less work."""
         step = max(least, BLOCK_BYTES // (8 * max(1, self.n_columns)))
-        weighted = bool((self.root_weight != 1).any())
         for start in range(0, self.n_rows, step):
             rows = slice(start, start + step)
             block = self.X[rows] - self.mean
-            if weighted:
+            if self._is_weighted:
                 block *= self.root_weight[rows, None]
             yield rows, block
 

@@ -50,6 +50,7 @@ class State:
         lost_digits: float,
         working: int,
         prefetch: int,
+        min_share_left: float,
         jitter_ladder: list[float],
         step_parts: list[float],
         longest: float,
@@ -66,8 +67,9 @@ class State:
         min_novelty: float,
         price: Callable[[int], Marginal],
         noise_floor: float,
+        follows: bool,
         every: int,
-        joint: bool,
+        due: str,
     ) -> list[tuple[float, float, int, float, str]]: ...
     def move(self, j: int, alpha: float) -> str: ...
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...

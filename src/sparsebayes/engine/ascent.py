@@ -11,19 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.core.evidence import noise_gain
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
-from sparsebayes.core.scales import noise_mackay
-from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution, next_noise, noise_left
 from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
-from sparsebayes.engine.state import AnyState, Snapshot, state_of
+from sparsebayes.engine.state import Snapshot, state_of
 
 AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed."""
 UNLIMITED = 2**62
 """Any number of additions."""
-EARLY_ACTIONS = 10
+EARLY_ACTIONS = 5
 """σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With half or
 twice as many the evidence differs by less than its scatter (experiments/constants.py)."""
 REFRESH_EVERY = 5
@@ -102,22 +100,22 @@ class Ascent:
         return bool(self.made)
 
     def _actions(self) -> bool:
-        """The best actions until something is due, and what is due after them; says whether there was any."""
-        state, limits, until, every = self.state, self.limits, min(self.ahead, AT_ONCE), 0
-        held = self.joint or limits.hold_noise
-        if held:
-            every = JOINT_EVERY if self.joint else REFRESH_EVERY
-        else:
-            until = min(until, 1 if self.n_actions < EARLY_ACTIONS else REFRESH_EVERY - self.n_actions % REFRESH_EVERY)
-        follow = NOISE_FLOOR if self.follows else 0.0
+        """The best actions, and what is due after every few of them; says whether there was any."""
+        limits, until, every, due = self.limits, min(self.ahead, AT_ONCE), REFRESH_EVERY, "noise"
+        early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
+        if early:
+            until, every = min(until, EARLY_ACTIONS - self.n_actions), 1
+        elif self.joint:
+            every, due = JOINT_EVERY, "joint"
+        elif limits.hold_noise:
+            due = "refresh"
         allowed = limits.tol, self.additions_left, limits.min_novelty
-        made = state.advance(until, *allowed, self._price, follow, every, self.joint)
+        follows = self.follows and not early
+        made = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
         self.made.extend(map(Info._make, made))
         self.ahead = max(self.ahead - len(made), 1)
         self.n_actions += len(made)
         self.additions_left -= [action for *_, action in made].count("add")
-        if made and not held and (self.n_actions <= EARLY_ACTIONS or not self.n_actions % REFRESH_EVERY):
-            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
         return bool(made)
 
     def _noise(self) -> Info:
@@ -133,25 +131,3 @@ class Ascent:
         if not self._uniform:
             return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
         return self.problem.marginal_price(k)
-
-
-def noise_terms(problem: LeastSquares, state: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
-    """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
-
-    At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
-    """
-    rules = problem.prior.rules
-    d = problem.d + 0.5 * rules.rate * state.variance_sum if rules is not None and rules.rate else problem.d
-    return state.residual, state.noise, state.gamma_sum, problem.n, problem.c, d
-
-
-def next_noise(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
-    """σ² by MacKay's rule, kept above the floor."""
-    return max(noise_mackay(*noise_terms(problem, state)), NOISE_FLOOR)
-
-
-def noise_left(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
-    """Nats to be had from the noise variance; none when it would go below its floor."""
-    if state.noise <= NOISE_FLOOR and next_noise(problem, state) <= NOISE_FLOOR:
-        return 0.0
-    return noise_gain(*noise_terms(problem, state))

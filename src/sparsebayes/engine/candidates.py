@@ -94,7 +94,10 @@ def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
     if flat_intercept:
         level, means = float(sites.shift.sum() / b.sum()), b @ Phi / b.sum()
         Phi = Phi - means
-    return Rows(root[:, None] * Phi, (sites.shift - b * level) / root, level, means)
+        Phi *= root[:, None]
+    else:
+        Phi = root[:, None] * Phi
+    return Rows(Phi, (sites.shift - b * level) / root, level, means)
 
 
 def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSquares:

@@ -5,8 +5,16 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.prices import is_free
-from sparsebayes.engine.ascent import Ascent, Limits, next_noise, noise_left
-from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
+from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.least_squares import (
+    LOW_NOISE,
+    NOISE_FLOOR,
+    LeastSquares,
+    Solution,
+    empty,
+    next_noise,
+    noise_left,
+)
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import Snapshot
 

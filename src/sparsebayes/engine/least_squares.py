@@ -6,17 +6,21 @@ model, with the noise variance fixed at one.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior
+from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior, noise_gain
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
 from sparsebayes.core.prices import FREE, Marginal, Price, is_free, total
 from sparsebayes.core.priors import FLAT, Prior
-from sparsebayes.core.scales import NoiseRule
+from sparsebayes.core.scales import NoiseRule, noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns, Design
+
+if TYPE_CHECKING:
+    from sparsebayes.engine.state import AnyState, Snapshot
 
 NOISE_FLOOR = 1e-8
 """Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""
@@ -172,3 +176,25 @@ class LeastSquares:
         value += float(log_hyper_prior(1 / noise, self.c, self.d))
         new = rule(residual, noise, float(posterior.gamma.sum()), self.n, self.c, self.d)
         return NoiseStep(posterior, value, Noise(max(new, NOISE_FLOOR)))
+
+
+def noise_terms(problem: LeastSquares, model: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
+    """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
+
+    At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
+    """
+    rules = problem.prior.rules
+    d = problem.d + 0.5 * rules.rate * model.variance_sum if rules is not None and rules.rate else problem.d
+    return model.residual, model.noise, model.gamma_sum, problem.n, problem.c, d
+
+
+def next_noise(problem: LeastSquares, model: "AnyState | Snapshot") -> float:
+    """σ² by MacKay's rule, kept above the floor."""
+    return max(noise_mackay(*noise_terms(problem, model)), NOISE_FLOOR)
+
+
+def noise_left(problem: LeastSquares, model: "AnyState | Snapshot") -> float:
+    """Nats to be had from the noise variance; none when it would go below its floor."""
+    if model.noise <= NOISE_FLOOR and next_noise(problem, model) <= NOISE_FLOOR:
+        return 0.0
+    return noise_gain(*noise_terms(problem, model))

@@ -13,9 +13,8 @@ import numpy as np
 from sparsebayes.core.prices import FREE, Marginal, is_free
 from sparsebayes.core.scales import ard_candidate, gain, noise_em
 from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.ascent import noise_terms
 from sparsebayes.engine.batch import PRICE_INFLATION
-from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
+from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty, noise_terms
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.state import Snapshot, state_of
 

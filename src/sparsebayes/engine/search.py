@@ -147,15 +147,13 @@ class Search:
         if self.better(there, at.fit):
             n_added = len(np.setdiff1d(there.active, at.fit.active))
             return Standing(there, at.refused, exact=at.exact), n_added
-        for j in np.argsort(-gain)[:TRIES]:
-            if gain[j] <= self.min_rise:
-                break
+        best = [j for j in np.argsort(-gain)[:TRIES].tolist() if gain[j] > self.min_rise]
+        for j in best if columns.tolist() != best[:1] else best[1:]:
             one = np.array([j], dtype=np.intp)
             there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
             if self.better(there, at.fit):
                 return Standing(there, at.refused, exact=at.exact), 1
-        tried = {*columns.tolist(), *np.argsort(-gain)[:TRIES].tolist()}
-        return replace(at, refused=at.refused | tried), 0
+        return replace(at, refused=at.refused.union(columns.tolist(), best)), 0
 
     def propose(
         self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int

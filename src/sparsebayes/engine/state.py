@@ -17,11 +17,11 @@ from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
-from sparsebayes.core.scales import gain
+from sparsebayes.core.scales import MIN_SHARE_LEFT, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
 from sparsebayes.engine.exchange import Exchange, exchanges
-from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
+from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution, next_noise
 from sparsebayes.engine.moves import column_factors, unit_moves
 from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
 
@@ -184,14 +184,16 @@ class State:
         min_novelty: float,
         price: Callable[[int], Marginal],
         noise_floor: float,
+        follows: bool,
         every: int,
-        joint: bool,
+        due: str,
     ) -> list[tuple[float, float, int, float, str]]:
         """Up to n best moves in a row, and what to report of each: the fields of `Info`.
 
         It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `price` is
-        that of a model with so many units. With a positive `noise_floor` σ² follows every move (`rescale`). After
-        `every` moves all precisions move together (`joint`), or everything is computed from scratch.
+        that of a model with so many units. Where σ² `follows`, it is the best after every move (`rescale`). After
+        `every` moves something is due: "joint", a step of all precisions together; "noise", a new estimate of σ²; or
+        "refresh", all numbers from scratch.
         """
         made: list[tuple[float, float, int, float, str]] = []
         while len(made) < n:
@@ -200,11 +202,15 @@ class State:
                 break
             before, action = self.objective, self.move(j, alpha)
             additions -= action == "add"
-            if noise_floor > 0:
+            if follows:
                 self.rescale(noise_floor)
             made.append((before, gain, self.n_active, self.jitter, action))
-            if 0 < every <= self.age:
-                self.joint_step(tol, noise_floor) if joint else self.refresh()
+            if self.age >= every:
+                if due == "joint":
+                    self.joint_step(tol, noise_floor if follows else 0.0)
+                else:
+                    noise = next_noise(self.problem, self) if due == "noise" else self.noise
+                    self.set_scales(self.alpha_inside, noise)
         return made
 
     def set_scales(self, alpha: FloatArray, noise: float) -> None:
@@ -356,6 +362,7 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         lost_digits=LOST_DIGITS,
         working=working_set_size(n),
         prefetch=PREFETCH,
+        min_share_left=MIN_SHARE_LEFT,
         jitter_ladder=list(JITTER_LADDER),
         step_parts=list(STEP_PARTS),
         longest=LONGEST,

@@ -94,13 +94,15 @@ def _is_small(design: Columns, sites: Sites) -> TypeGuard[FormedColumns]:
 
 
 def _compiled_view(design: FormedColumns, sites: Sites, alpha: FloatArray, flat_intercept: bool) -> View:
-    mean, Sigma, root, logdet, jitter, offset, *rest = compiled.native.take_view(
-        design.Phi, *sites, alpha, flat_intercept, JITTERS
+    b = np.asarray(sites.precision)
+    mean, Sigma, root, logdet, jitter, offset, level, variance, eta, value = compiled.native.take_view(
+        design.Phi, b, sites.shift, sites.const, alpha, flat_intercept, JITTERS
     )
     var = Sigma.diagonal()
     gamma, zeros = relevance(alpha, var), np.zeros(len(alpha))
     posterior = GaussianPosterior(mean, var, gamma, logdet, root, zeros, 1, jitter, Sigma)
-    return View(FormedColumns(design.Phi, offset) if flat_intercept else design, sites, posterior, *rest)
+    centred = FormedColumns(design.Phi, offset) if flat_intercept else design
+    return View(centred, sites, posterior, level, variance, eta, value)
 
 
 class WStep(NamedTuple):

@@ -1,6 +1,7 @@
 // The compiled form of engine/state.py: same numbers, no decisions.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -144,16 +145,16 @@ NB_MODULE(_native, module) {
             "__init__",
             [](State *self, nb::object problem, Indices active, Vector alpha, double noise, double a, nb::handle b,
                double rate, double min_alpha, bool positive, nb::handle nats, double copy, double lost_digits,
-               std::int64_t working, std::int64_t prefetch, Vector jitter_ladder, Vector step_parts, double longest,
-               double min_gamma, Vector damping) {
+               std::int64_t working, std::int64_t prefetch, double min_share_left, Vector jitter_ladder,
+               Vector step_parts, double longest, double min_gamma, Vector damping) {
                 Problem read = read_problem(problem, a, numbers(b), rate, min_alpha, positive, numbers(nats));
-                Constants constants{copy, lost_digits, working, prefetch, std::move(jitter_ladder),
+                Constants constants{copy, lost_digits, min_share_left, working, prefetch, std::move(jitter_ladder),
                                     std::move(step_parts), {longest, min_gamma, std::move(damping)}};
                 new (self) State(std::move(read), std::move(constants), active, alpha, noise);
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a,
-            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a,
-            "step_parts"_a, "longest"_a, "min_gamma"_a, "damping"_a)
+            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "min_share_left"_a,
+            "jitter_ladder"_a, "step_parts"_a, "longest"_a, "min_gamma"_a, "damping"_a)
         .def("survey", [](State &self, nb::tuple price) {
             const MarginalPrice numbers = marginal(price);
             nb::gil_scoped_release unlocked;
@@ -169,7 +170,7 @@ NB_MODULE(_native, module) {
         .def(
             "advance",
             [](State &self, std::int64_t n, double tol, std::int64_t additions, double min_novelty, nb::callable price,
-               double noise_floor, std::int64_t every, bool joint) {
+               double noise_floor, bool follows, std::int64_t every, const std::string &due) {
                 std::map<size_t, MarginalPrice> known;  // by the number of units
                 const auto price_of = [&](size_t k) {
                     if (const auto found = known.find(k); found != known.end()) return found->second;
@@ -177,9 +178,10 @@ NB_MODULE(_native, module) {
                     return known[k] = marginal(nb::cast<nb::tuple>(price(k)));
                 };
                 nb::gil_scoped_release unlocked;
-                return self.advance(n, tol, additions, min_novelty, price_of, noise_floor, every, joint);
+                return self.advance(n, tol, additions, min_novelty, price_of, noise_floor, follows, every, due);
             },
-            "n"_a, "tol"_a, "additions"_a, "min_novelty"_a, "price"_a, "noise_floor"_a, "every"_a, "joint"_a)
+            "n"_a, "tol"_a, "additions"_a, "min_novelty"_a, "price"_a, "noise_floor"_a, "follows"_a, "every"_a,
+            "due"_a)
         .def("move", &State::move, "j"_a, "alpha"_a, unlocked)
         .def("set_scales", [](State &self, nb::handle alpha, double noise) {
             const Vector inside = numbers(alpha);

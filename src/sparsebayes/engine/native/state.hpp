@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct MarginalPrice {
 using Step = std::tuple<double, double, size_t, double, const char *>;  // the fields of Info in engine/loop.py
 
 struct Constants {
-    double copy, lost_digits;
+    double copy, lost_digits, min_share_left;
     std::int64_t working, prefetch;
     Vector jitter_ladder, step_parts;
     scales::Limits step;
@@ -170,7 +171,7 @@ public:
     // Up to n best moves in a row; see engine/state.py.
     std::vector<Step> advance(std::int64_t n, double tol, std::int64_t additions, double min_novelty,
                               const std::function<MarginalPrice(size_t)> &price, double noise_floor,
-                              std::int64_t every, bool joint) {
+                              bool follows, std::int64_t every, const std::string &due) {
         std::vector<Step> made;
         while (static_cast<std::int64_t>(made.size()) < n) {
             const size_t k = active.size();
@@ -179,9 +180,13 @@ public:
             const double before = objective;
             const char *action = move(next.j, next.alpha);
             additions -= active.size() > k;
-            if (noise_floor > 0) rescale(noise_floor);
+            if (follows) rescale(noise_floor);
             made.emplace_back(before, next.gain, active.size(), posterior.jitter, action);
-            if (every > 0 && age >= every) joint ? joint_step(tol, noise_floor) : refresh();
+            if (age < every) continue;
+            if (due == "joint")
+                joint_step(tol, follows ? noise_floor : 0.0);
+            else
+                set_scales(alpha_inside(), due == "noise" ? next_noise(noise_floor) : noise);
         }
         return made;
     }
@@ -254,6 +259,14 @@ private:
         const double best = (2 * problem.d + residual + noise * penalty()) / (2 * problem.c + problem.n);
         const double to = std::max(best, noise_floor);
         return {to, objective - (0.5 * problem.n + problem.c) * (std::log(to / noise) + best / to - best / noise)};
+    }
+
+    // σ² by MacKay's rule, kept above the floor: engine/least_squares.py, next_noise.
+    double next_noise(double noise_floor) const {
+        const double d = problem.d + 0.5 * problem.rate * variance_sum(), left = problem.n - gamma_sum;
+        const bool used_up = left < constants.min_share_left * problem.n;  // then by EM
+        const double share = used_up ? noise * gamma_sum : 0.0;
+        return std::max((2 * d + residual + share) / (2 * problem.c + (used_up ? problem.n : left)), noise_floor);
     }
 
     void assign(const Vector &inside, double noise_) {
