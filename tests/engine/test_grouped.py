@@ -8,7 +8,7 @@ from scipy.optimize import minimize_scalar
 
 from sparsebayes.core.priors import ARD, Moves
 from sparsebayes.engine.ascent import Ascent, Limits
-from sparsebayes.engine.least_squares import Solution, empty, noise_left
+from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.state import Snapshot, State
 
@@ -153,7 +153,7 @@ def test_the_ascent_keeps_the_groups_that_pay(start, grouped, group_objective):
     assert set(GROUPS[inside]) == {0, 2}
     assert inside.sum() == np.isin(GROUPS, [0, 2]).sum()
     assert {info.action for info in trace.infos} >= ({"add"} if start == "nothing" else {"add", "delete"})
-    assert max(found.moves().gain.max(), noise_left(problem, found)) <= 1.01e-7
+    assert max(found.moves().gain.max(), problem.noise_left(found)) <= 1.01e-7
     assert found.priced_evidence == pytest.approx(group_objective(problem, found.alpha, found.noise), rel=1e-10)
     for group in range(6):
         unit = group == GROUPS

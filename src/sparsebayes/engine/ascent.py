@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
-from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution, next_noise, noise_left
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
 from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
 from sparsebayes.engine.state import Snapshot, state_of
 
@@ -22,8 +22,9 @@ AT_ONCE = 100
 UNLIMITED = 2**62
 """Any number of additions."""
 EARLY_ACTIONS = 5
-"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With half or
-twice as many the evidence differs by less than its scatter (experiments/constants.py)."""
+"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With twice as
+many the evidence differs by less than its scatter (experiments/constants.py), with none one search for feature weights
+keeps a useless feature."""
 REFRESH_EVERY = 5
 """Later σ² is re-estimated, and everything recomputed from scratch, every so many actions; half or twice as many end at
 the same evidence."""
@@ -121,9 +122,9 @@ class Ascent:
     def _noise(self) -> Info:
         """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""
         state, tol = self.state, self.limits.tol
-        before, to_gain = state.objective, 0.0 if self.limits.hold_noise else noise_left(self.problem, state)
+        before, to_gain = state.objective, 0.0 if self.limits.hold_noise else self.problem.noise_left(state)
         if to_gain > tol:
-            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
+            state.set_scales(state.alpha_inside, self.problem.next_noise(state))
         return Info(before, to_gain, state.n_active, state.jitter, "noise")
 
     def _price(self, k: int) -> Marginal:

@@ -4,8 +4,9 @@ For Gaussian noise it is the problem itself. For any other likelihood it is the 
 model, with the noise variance fixed at one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,17 +120,10 @@ class LeastSquares:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
         return is_free(self.price) and self.prior.is_scale_free
 
-    def marginal_price(self, k: int) -> Marginal:
-        """In a model of k units, where all have one price; a search asks again and again."""
-        known = self._marginals
-        while len(known) <= k:
-            known.append(Marginal.at(self.price, range(len(known))))
-        return known[k]
-
     @cached_property
-    def _marginals(self) -> list[Marginal]:
-        """By the number of units, as far as they were asked for."""
-        return []
+    def marginal_price(self) -> Callable[[int], Marginal]:
+        """Of a model of so many units, where all have one price; a search asks again and again."""
+        return cache(lambda k: Marginal.at(self.price, range(k)))
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""
@@ -177,24 +171,20 @@ class LeastSquares:
         new = rule(residual, noise, float(posterior.gamma.sum()), self.n, self.c, self.d)
         return NoiseStep(posterior, value, Noise(max(new, NOISE_FLOOR)))
 
+    def noise_terms(self, model: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
+        """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
 
-def noise_terms(problem: LeastSquares, model: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
-    """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
+        At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
+        """
+        rate = self.prior.rules.rate if self.prior.rules is not None else 0.0
+        d = self.d + 0.5 * rate * model.variance_sum if rate else self.d
+        return model.residual, model.noise, model.gamma_sum, self.n, self.c, d
 
-    At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
-    """
-    rules = problem.prior.rules
-    d = problem.d + 0.5 * rules.rate * model.variance_sum if rules is not None and rules.rate else problem.d
-    return model.residual, model.noise, model.gamma_sum, problem.n, problem.c, d
+    def next_noise(self, model: "AnyState | Snapshot") -> float:
+        """σ² by MacKay's rule, kept above the floor."""
+        return max(noise_mackay(*self.noise_terms(model)), NOISE_FLOOR)
 
-
-def next_noise(problem: LeastSquares, model: "AnyState | Snapshot") -> float:
-    """σ² by MacKay's rule, kept above the floor."""
-    return max(noise_mackay(*noise_terms(problem, model)), NOISE_FLOOR)
-
-
-def noise_left(problem: LeastSquares, model: "AnyState | Snapshot") -> float:
-    """Nats to be had from the noise variance; none when it would go below its floor."""
-    if model.noise <= NOISE_FLOOR and next_noise(problem, model) <= NOISE_FLOOR:
-        return 0.0
-    return noise_gain(*noise_terms(problem, model))
+    def noise_left(self, model: "AnyState | Snapshot") -> float:
+        """Nats to be had from the noise variance; none when it would go below its floor."""
+        at_floor = model.noise <= NOISE_FLOOR and self.next_noise(model) <= NOISE_FLOOR
+        return 0.0 if at_floor else noise_gain(*self.noise_terms(model))

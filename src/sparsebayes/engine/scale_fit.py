@@ -167,7 +167,7 @@ class _ScaleFitting:
         stays = ~leaves
         self.active, self.alpha, self.last = self.active[stays], self.alpha[stays], self.last[stays]
         self.design, self.prior = self.design.keep(stays), self.prior.of(stays)
-        self.point = self.point.reduced(stays, self.view) if self.unbounded else self.point.keep(stays)
+        self.point = self.point.keep(stays, self.view if self.unbounded else None)
         self.point = self.point.revived(self.problem, self.design, self.alpha)
 
     def _result(self, converged: bool) -> ScaleFit:
@@ -177,7 +177,7 @@ class _ScaleFitting:
 def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> ScaleFit:
     """The model without some of its columns, fitted anew under the real likelihood."""
     stays = ~columns
-    point = fit.point.reduced(stays, fit.view) if np.isinf(problem.prior.floor) else fit.point.keep(stays)
+    point = fit.point.keep(stays, fit.view if np.isinf(problem.prior.floor) else None)
     return fit_scales(problem, fit.active[stays], fit.alpha[stays], point, tol, drop_worthless=False)
 
 
@@ -187,8 +187,3 @@ def with_more(
     """The model with some columns more, fitted anew under the real likelihood."""
     active, scales = np.append(fit.active, columns), np.append(fit.alpha, alpha)
     return fit_scales(problem, active, scales, fit.point.grow(len(columns)), tol, drop_worthless=drop_worthless)
-
-
-def refitted(problem: Problem, fit: ScaleFit, tol: float, *, drop_worthless: bool) -> ScaleFit:
-    """The same model to another tolerance."""
-    return fit_scales(problem, fit.active, fit.alpha, fit.point, tol, drop_worthless=drop_worthless)

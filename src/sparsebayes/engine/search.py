@@ -25,7 +25,7 @@ from sparsebayes.engine.gaussian_search import low_noise_limits
 from sparsebayes.engine.least_squares import Solution
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.scale_fit import ScaleFit, fit_scales, refitted, with_more, without
+from sparsebayes.engine.scale_fit import ScaleFit, fit_scales, with_more, without
 from sparsebayes.engine.state import ALL_COLUMNS, rank_candidates
 
 WORKING_SET = 128
@@ -33,7 +33,8 @@ WORKING_SET = 128
 64 elsewhere in 1 of 96 fits (experiments/constants.py); the cost grows with their square."""
 BEST = 64
 """The working set has so many of the best columns. The others are spread evenly over the rest of the ranking: the best
-kernel columns are neighbours of each other."""
+kernel columns are neighbours of each other, and with them alone a search takes up to 1.4 times as many rounds and ends
+0.9 ± 0.6 nats lower (1,000 rows, two mixtures). 32 end at evidences that differ by less than their scatter."""
 LOOSE = 0.03
 """Nats to which models are fitted while the search goes on: the next proposal moves them by more. With a tenth
 of it 1 of 96 fits ends elsewhere, with ten times 8, no better and no worse."""
@@ -128,7 +129,8 @@ class Search:
 
         What looked like a rise may be none once all is settled, above all where classes are nearly separable.
         """
-        fit = refitted(self.problem, at.fit, self.tol, drop_worthless=self.is_free)
+        here = at.fit
+        fit = fit_scales(self.problem, here.active, here.alpha, here.point, self.tol, drop_worthless=self.is_free)
         if at.exact is None or self.better(fit, at.exact):
             return Standing(fit, exact=fit)
         added = np.setdiff1d(at.fit.active, at.exact.active)

@@ -21,7 +21,7 @@ from sparsebayes.core.scales import MIN_SHARE_LEFT, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
 from sparsebayes.engine.exchange import Exchange, exchanges
-from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution, next_noise
+from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
 from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
 
@@ -209,7 +209,7 @@ class State:
                 if due == "joint":
                     self.joint_step(tol, noise_floor if follows else 0.0)
                 else:
-                    noise = next_noise(self.problem, self) if due == "noise" else self.noise
+                    noise = self.problem.next_noise(self) if due == "noise" else self.noise
                     self.set_scales(self.alpha_inside, noise)
         return made
 

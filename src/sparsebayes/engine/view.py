@@ -133,11 +133,8 @@ class Point(Protocol):
     def likelihood(self) -> Likelihood:
         """With its present parameters."""
 
-    def keep(self, which: BoolArray) -> Self:
-        """Without some of the weights, the others unchanged."""
-
-    def reduced(self, which: BoolArray, view: View) -> Self:
-        """Without some of the weights, where the view expects the others to be then."""
+    def keep(self, which: BoolArray, view: View | None = None) -> Self:
+        """Without some of the weights; the others unchanged or, given a view, where it expects them to be then."""
 
     def grow(self, n: int) -> Self:
         """With n weights more, at zero."""
@@ -188,12 +185,13 @@ class Mode:
     _log_density: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
     """log p(tₙ | ηₙ) of every row, once it was asked for."""
 
-    def keep(self, which: BoolArray) -> "Mode":
-        """Without some of the weights."""
-        return Mode(self.likelihood, self.w[which], self.level)
+    def keep(self, which: BoolArray, view: View | None = None) -> "Mode":
+        """Without some of the weights.
 
-    def reduced(self, which: BoolArray, view: View) -> "Mode":
-        """The other weights take over: μ - Σ_d Σ_dd⁻¹ μ_d for the dropped ones d, by the rule of a deletion."""
+        With a view the others take over: μ - Σ_d Σ_dd⁻¹ μ_d for the dropped ones d, by the rule of a deletion.
+        """
+        if view is None:
+            return Mode(self.likelihood, self.w[which], self.level)
         posterior = view.posterior
         Sigma, drop = posterior.covariance(), ~which
         share = np.linalg.solve(Sigma[np.ix_(drop, drop)], posterior.mean[drop])
@@ -330,11 +328,7 @@ class Contact:
     before: tuple[FloatArray, ...] = field(default=(), compare=False, repr=False)
     """The contact points before these, since the last extrapolation."""
 
-    def keep(self, which: BoolArray) -> "Contact":
-        """Rows stay when weights go."""
-        return replace(self, before=())
-
-    def reduced(self, which: BoolArray, view: View) -> "Contact":
+    def keep(self, which: BoolArray, view: View | None = None) -> "Contact":
         """Rows stay when weights go."""
         return replace(self, before=())
 
