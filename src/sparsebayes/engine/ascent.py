@@ -21,10 +21,9 @@ AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed."""
 UNLIMITED = 2**62
 """Any number of additions."""
-EARLY_ACTIONS = 5
-"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With twice as
-many the evidence differs by less than its scatter (experiments/constants.py), with none one search for feature weights
-keeps a useless feature."""
+EARLY_ACTIONS = 8
+"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With 5 or 10
+the evidence differs by less than its scatter; with none one search for feature weights keeps a useless feature."""
 REFRESH_EVERY = 5
 """Later σ² is re-estimated, and everything recomputed from scratch, every so many actions; half or twice as many end at
 the same evidence."""

@@ -93,10 +93,8 @@ def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
     root, level, means = np.sqrt(b), 0.0, np.zeros(Phi.shape[1])
     if flat_intercept:
         level, means = float(sites.shift.sum() / b.sum()), b @ Phi / b.sum()
-        Phi = Phi - means
-        Phi *= root[:, None]
-    else:
-        Phi = root[:, None] * Phi
+    Phi = Phi - means
+    Phi *= root[:, None]
     return Rows(Phi, (sites.shift - b * level) / root, level, means)
 
 
