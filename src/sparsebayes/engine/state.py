@@ -248,8 +248,8 @@ class State:
         self.objective -= (0.5 * p.n + p.c) * float(np.log(factor) + best / self.noise - best / before)
         self.alpha[self.active] /= factor
         self.Sigma *= factor
-        self.S /= factor
-        self.Q /= factor
+        self.S[self.working] /= factor
+        self.Q[self.working] /= factor
 
     def move(self, j: int, alpha: float) -> str:
         """Give column j and its unit the precision α (∞: take it out); says which of the three actions that was."""
