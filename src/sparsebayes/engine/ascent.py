@@ -8,6 +8,7 @@ and then.
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import starmap
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class Ascent:
         allowed = limits.tol, self.additions_left, limits.min_novelty
         follows = self.follows and not early
         made = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
-        self.made.extend(map(Info._make, made))
+        self.made.extend(starmap(Info, made))
         self.ahead = max(self.ahead - len(made), 1)
         self.n_actions += len(made)
         self.additions_left -= [action for *_, action in made].count("add")

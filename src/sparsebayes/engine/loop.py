@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 FIND_STEPS = 1000
 """A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
@@ -12,7 +12,8 @@ FIND_STEPS = 1000
 State = TypeVar("State")
 
 
-class Info(NamedTuple):
+@dataclass
+class Info:
     """What is reported of one step."""
 
     objective: float
