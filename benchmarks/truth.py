@@ -66,7 +66,7 @@ def power(seeds):
 
 def draw_power(scores, path):
     """Three panels: power, its cost in false discoveries, and what both mean for prediction."""
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.3), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     for (name, values), colour, marker in zip(scores.items(), ("#0b6e4f", "#5b8fb9", "#b5532a"), "oDs", strict=True):
         for axis, column in zip(axes, values.T, strict=True):
             axis.plot(STRENGTHS, column, marker=marker, color=colour, label=name)
@@ -77,7 +77,8 @@ def draw_power(scores, path):
         axis.set(xlabel="size of each true weight (noise sd 1)")
         axis.grid(alpha=0.3)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].legend(frameon=False)
+    handles = axes[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False)
     figure.suptitle(f"{POWER.n_samples} samples, {POWER.n_features} features, 10 of them true", fontsize=11)
     figure.savefig(path, dpi=150)
 
