@@ -31,6 +31,7 @@ CONSTANTS = {
     "scales": ["LONGEST", "MIN_GAMMA"],
     "search": [
         "WORKING_SET",
+        "BEST",
         "LOOSE",
         "MIN_RISE",
         "DOUBT",

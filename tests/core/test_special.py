@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma as gamma_distribution
 
-from sparsebayes.core.special import gamma_bound_terms, jj_lambda, soft_threshold
+from sparsebayes.core.special import gamma_bound_terms, jj_lambda, log_sigmoid
 
 
 def lambda_with_fifty_digits(xi: float) -> float:
@@ -30,12 +30,13 @@ def test_jj_lambda_at_zero_is_one_eighth_and_it_is_even():
     np.testing.assert_array_equal(jj_lambda(-xi), jj_lambda(xi))
 
 
-@pytest.mark.parametrize("threshold", [0.0, 0.3, 2.0])
-@pytest.mark.parametrize("x", [-2.5, -0.3, 0.0, 0.1, 1.7])
-def test_soft_threshold_is_the_argmin_of_its_objective(x, threshold):
-    grid = np.linspace(-3, 3, 60_001)
-    best = grid[np.argmin(0.5 * (grid - x) ** 2 + threshold * np.abs(grid))]
-    assert soft_threshold(x, threshold) == pytest.approx(best, abs=1e-4)  # the step of the grid
+@pytest.mark.parametrize("x", [-800.0, -40.0, -3.0, -1e-3, -1e-12, 0.0, 1e-12, 1e-3, 3.0, 40.0, 800.0])
+def test_log_sigmoid_has_all_digits(x):
+    with localcontext() as context:
+        context.prec = 400  # of 1 + e^-800
+        exact = float((1 / (1 + Decimal(-x).exp())).ln())
+    # Roundings of exp, log1p and the difference, 1.1e-16 each.
+    assert log_sigmoid(np.array([x]))[0] == pytest.approx(exact, rel=1e-15)
 
 
 @pytest.mark.parametrize("n_weights", [1, 7])

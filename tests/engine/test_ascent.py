@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.engine import ascent as ascent_module
-from sparsebayes.engine.ascent import Ascent, Limits, next_noise, noise_left
+from sparsebayes.engine import compiled
+from sparsebayes.engine import scales as scales_module
+from sparsebayes.engine import state as state_module
+from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.least_squares import NOISE_FLOOR, Solution, empty
 from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.state import State
+from sparsebayes.engine.scales import newton_step
+from sparsebayes.engine.state import State, state_of
 
 HYPER = {
     "none": {},
@@ -37,7 +42,7 @@ def ascend(problem, start, tol, trace=None, max_iter=3000, callback=None, **limi
 
 def gap(snapshot, hold_noise=False):
     """Nats that a single move, or the noise, would still bring."""
-    return max(snapshot.moves().gain.max(), 0.0 if hold_noise else noise_left(snapshot.problem, snapshot))
+    return max(snapshot.moves().gain.max(), 0.0 if hold_noise else snapshot.problem.noise_left(snapshot))
 
 
 @pytest.mark.usefixtures("form")
@@ -176,12 +181,12 @@ def test_every_step_is_told_while_it_runs(make_problem):
 def test_the_noise_rule_ends_where_the_objective_is_largest(shape, hyper, make_problem, objective):
     problem = make_problem(*shape, **HYPER[hyper])
     state = State(problem, Solution(np.array([0, 4, 2]), np.array([0.5, 30.0, 4.0]), 0.3))
-    assert noise_left(problem, state) > 1e-3
+    assert problem.noise_left(state) > 1e-3
     for _ in range(200):
-        state.set_scales(state.alpha_inside, next_noise(problem, state))
+        state.set_scales(state.alpha_inside, problem.next_noise(state))
     best = minimize_scalar(lambda u: -objective(problem, state.alpha, np.exp(u)), bounds=(-6, 2), method="bounded")
     assert state.noise == pytest.approx(np.exp(best.x), rel=1e-4)
-    assert noise_left(problem, state) < 1e-12
+    assert problem.noise_left(state) < 1e-12
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -237,7 +242,7 @@ def test_joint_steps_end_where_all_slopes_vanish(hold_noise, make_problem, slope
     ascent.run(Limits(1e-12, hold_noise=hold_noise), Trace(), max_iter=0)
     path = [ascent.state.objective]
     for _ in range(40):
-        ascent._joint_step()
+        ascent.state.joint_step(1e-12, 0.0 if hold_noise else NOISE_FLOOR)
         path.append(ascent.state.objective)
     assert (np.diff(path) >= -1e-9).all()
     assert path[-1] > path[0] + 0.1
@@ -245,20 +250,17 @@ def test_joint_steps_end_where_all_slopes_vanish(hold_noise, make_problem, slope
     assert np.abs(found[1 if hold_noise else 0 :]).max() < 1e-5
 
 
-@pytest.mark.usefixtures("form")
 @pytest.mark.parametrize(("length", "taken"), [(-0.3, 1.0), (-1.2, 0.25), (-4.8, 0.0625), (1.2, 0.0)])
 def test_a_joint_step_that_goes_too_far_is_taken_in_part_or_undone(length, taken, make_problem, monkeypatch):
     """From 0.3 above the best log α of the first column."""
     problem = make_problem(40, 8)
     best, _ = ascend(problem, empty(0.1), 1e-10)
-    ascent = Ascent(problem, best.solution)
-    ascent.run(Limits(1e-9, hold_noise=True), Trace(), max_iter=0)
-    state = ascent.state
+    state = State(problem, best.solution)
     raised = np.where(np.arange(len(best.active)) == 0, np.exp(0.3), 1.0)
     state.set_scales(state.alpha_inside * raised, state.noise)
     before = state.objective, state.alpha_inside, state.Sigma
-    monkeypatch.setattr(ascent_module, "newton_step", lambda alpha, *_: (length * (raised > 1), 1.0))
-    ascent._joint_step()
+    monkeypatch.setattr(state_module, "newton_step", lambda alpha, *_: (length * (raised > 1), 1.0))
+    state.joint_step(1e-9, 0.0)
     np.testing.assert_allclose(np.log(state.alpha_inside / before[1]), taken * length * (raised > 1), atol=1e-12)
     if taken:
         assert state.objective > before[0]
@@ -267,12 +269,40 @@ def test_a_joint_step_that_goes_too_far_is_taken_in_part_or_undone(length, taken
         assert state.objective == pytest.approx(before[0], rel=1e-12)
 
 
+@pytest.mark.skipif(not compiled.COMPILED, reason="the compiled module is not there, or switched off")
+@pytest.mark.parametrize("noise_floor", [0.0, NOISE_FLOOR])
+@pytest.mark.parametrize("hyper", HYPER)
+def test_compiled_joint_steps_are_those_of_numpy(hyper, noise_floor, make_problem, monkeypatch):
+    """Without their limit some steps go too far; both forms must take the same part of them, or none."""
+    for module in (scales_module, state_module):
+        monkeypatch.setattr(module, "LONGEST", 30.0)
+    n_parts = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((40, 1)) + 0.3 * rng.standard_normal((40, 12))
+        problem = make_problem(40, 12, X=X, seed=seed, **HYPER[hyper])
+        start = Solution(np.arange(8), np.exp(3 * rng.standard_normal(8)), 0.3)
+        ours, theirs = State(problem, start), state_of(problem, start)
+        n = problem.n + 2 * problem.c if noise_floor > 0 else np.inf
+        step, _ = newton_step(start.alpha, ours.mean, ours.Sigma, problem.prior.of(start.active).at_noise(0.3), n)
+        for state in (ours, theirs):
+            state.survey(Marginal(0.0, 0.0, 0.0, 0.0))
+            state.joint_step(1e-6, noise_floor)
+        # Rounding times the condition number of the columns' products, about 1e4.
+        np.testing.assert_allclose(theirs.alpha_inside, ours.alpha_inside, rtol=1e-9)
+        np.testing.assert_allclose(theirs.S[8:], ours.S[8:], rtol=1e-9)
+        assert theirs.noise == pytest.approx(ours.noise, rel=1e-9)
+        assert theirs.objective == pytest.approx(ours.objective, rel=1e-9)
+        moved = np.log(ours.alpha_inside * ours.noise / (start.alpha * start.noise))  # but for the common scale
+        n_parts += not np.allclose(moved, step, atol=1e-6)
+    assert n_parts > 0 or hyper in ("all", "Laplace")  # those priors hold the precisions back
+
+
 def test_a_model_without_weights_can_be_rescaled_and_stepped(make_problem):
     problem = make_problem(40, 8)
     ascent = Ascent(problem, empty(0.3))
-    ascent.run(Limits(1e-6), Trace(), max_iter=0)
-    ascent._joint_step()
+    ascent.state.joint_step(1e-6, NOISE_FLOOR)
     assert ascent.state.noise == 0.3  # a step that promises nothing is not made
     ascent.state.rescale(NOISE_FLOOR)
     assert ascent.state.noise == pytest.approx(problem.energy / problem.n)
-    assert noise_left(problem, ascent.state) == pytest.approx(0, abs=1e-12)
+    assert problem.noise_left(ascent.state) == pytest.approx(0, abs=1e-12)

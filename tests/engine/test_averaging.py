@@ -19,7 +19,7 @@ from sparsebayes.engine.sets import Draw
 def averaged(sets, *, n_chains=4, most=1500, seed=0, round=500, **others):
     prepare(sets)
     starts = first_sets(np.array([0]), sets.problem.projection, sets.log_prior, sets.problem.design.n_rows, n_chains)
-    schedule = Schedule(n_chains, 200, round, most)
+    schedule = Schedule(200, round, most)
     return average(partial(chain.run, sets), starts, schedule, seed=seed, **others)
 
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import gaussian_search
-from sparsebayes.engine.ascent import Ascent, Limits, noise_left
+from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.gaussian_search import certificate, climb, cold_start, low_noise_limits, search
 from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
@@ -60,7 +60,7 @@ def test_the_certificate_of_a_poor_model_is_the_best_single_change(make_problem,
         return here - priced_objective(problem, changed, found.noise)
 
     best = max(-minimize_scalar(loss, bounds=(-5, 9), args=(j,), method="bounded").fun for j in range(8))
-    assert best > noise_left(problem, found)
+    assert best > problem.noise_left(found)
     assert certificate(found) == pytest.approx(best, rel=1e-6)
 
 

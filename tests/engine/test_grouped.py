@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from sparsebayes.core.priors import ARD, Moves
-from sparsebayes.engine.ascent import Ascent, Limits, noise_left
+from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.state import Snapshot, State
@@ -153,7 +153,7 @@ def test_the_ascent_keeps_the_groups_that_pay(start, grouped, group_objective):
     assert set(GROUPS[inside]) == {0, 2}
     assert inside.sum() == np.isin(GROUPS, [0, 2]).sum()
     assert {info.action for info in trace.infos} >= ({"add"} if start == "nothing" else {"add", "delete"})
-    assert max(found.moves().gain.max(), noise_left(problem, found)) <= 1.01e-7
+    assert max(found.moves().gain.max(), problem.noise_left(found)) <= 1.01e-7
     assert found.priced_evidence == pytest.approx(group_objective(problem, found.alpha, found.noise), rel=1e-10)
     for group in range(6):
         unit = group == GROUPS
@@ -178,7 +178,7 @@ def test_prices_count_groups(grouped):
     assert problem.total_price(np.flatnonzero(np.isin(GROUPS, [0, 2]))) == pytest.approx(4.0 * 59 / 57)
     ascent = Ascent(problem, whole(problem, [0, 1, 2, 4, 5], np.ones(5), 0.4))
     ascent.run(Limits(1e-7), Trace(), 0)
-    assert ascent.state.best(True, 0.0, ascent._price())[1] == pytest.approx(
+    assert ascent.state.best(True, 0.0, ascent._price(ascent.state.n_units))[1] == pytest.approx(
         ascent.snapshot().moves().gain.max(), rel=1e-9
     )
     dear = Ascent(grouped(price=200.0), empty(0.3))
@@ -193,6 +193,6 @@ def test_groups_of_one_column_are_ard(grouped):
     for problem in (one, plain):
         ascent = Ascent(problem, empty(0.3))
         assert ascent.run(Limits(1e-9), Trace(), 500)
-        ends.append(Snapshot.of(ascent.state, ascent._price()))
+        ends.append(Snapshot.of(ascent.state, ascent._price(ascent.state.n_units)))
     assert sorted(ends[0].active) == sorted(ends[1].active)
     assert ends[0].evidence == pytest.approx(ends[1].evidence, abs=1e-8)

@@ -88,7 +88,7 @@ def test_chains_agree_with_quadrature(log_prior, weight, has_intercept):
     found = []
     for seed in range(12):
         place, _ = augmented.run(Place(np.array([], dtype=np.intp), -1, np.random.default_rng(seed)), 240)
-        _, stretch = augmented.run(place, 3000)
+        _, stretch = augmented.run(place, 4200)
         total = stretch.sums.total
         drawn = np.zeros(2)
         for draw in stretch.draws:

@@ -19,7 +19,6 @@ from sparsebayes.core.prices import FREE, Marginal
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.scales import ard_candidate, noise_mackay
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.ascent import noise_terms
 from sparsebayes.engine.candidates import Candidates, least_squares
 from sparsebayes.engine.least_squares import LeastSquares, Solution, empty
 from sparsebayes.engine.problem import Problem
@@ -80,7 +79,7 @@ class Regression(State):
 
     def noise_moves(self):
         """Re-estimate the noise if it would change; says whether it did."""
-        noise = max(noise_mackay(*noise_terms(self.problem, self)), self.least_noise)
+        noise = max(noise_mackay(*self.problem.noise_terms(self)), self.least_noise)
         if abs(np.log(noise / self.noise)) <= self.least_change:
             return False
         self.set_scales(self.alpha_inside, noise)

@@ -202,6 +202,19 @@ def test_a_rescaled_state_is_that_from_scratch(shape, priors, make_problem):
         close(np.asarray(getattr(state, name)), np.asarray(getattr(fresh, name)), 1e-9)
 
 
+@pytest.mark.usefixtures("form")
+def test_a_rescaled_state_leaves_alone_what_nobody_keeps_current(make_problem):
+    """S and Q of columns in the model: many factors one after the other would take them beyond all numbers."""
+    state = state_of(make_problem(40, 8), ANYWHERE)
+    state.survey(price_of(state))
+    before = np.array(state.S), np.array(state.Q)
+    state.rescale(NOISE_FLOOR)
+    inside = np.isfinite(state.alpha)
+    for now, was in zip((state.S, state.Q), before, strict=True):
+        np.testing.assert_array_equal(np.asarray(now)[inside], was[inside])
+        assert (np.asarray(now)[~inside] != was[~inside]).all()
+
+
 # --- the working set ---
 
 

@@ -446,7 +446,7 @@ def test_a_reduced_mode_is_where_the_same_sites_put_the_other_weights(flat_level
     design, stays = formed(problem), np.array([True, False, True, True, False])
     mode = problem.base_mode(5).settled(problem, design, alpha)
     view = mode.view(problem, design, alpha)
-    reduced = mode.reduced(stays, view)
+    reduced = mode.keep(stays, view)
     without = take_view(design.keep(stays), view.sites, alpha[stays], flat_level)
     assert_allclose(reduced.w, without.posterior.mean, rtol=1e-9)
     assert reduced.level == pytest.approx(without.intercept() if flat_level else 0.0, rel=1e-9)

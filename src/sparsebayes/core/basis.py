@@ -2,21 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-
-
-class Basis(Protocol):
-    """Maps N inputs to an N×M design, and can forget columns of it."""
-
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Φ for these rows."""
-
-    def keep(self, which: IntArray | BoolArray) -> "Basis":
-        """The basis whose design is `basis(X)[:, which]`."""
 
 
 @dataclass(frozen=True)

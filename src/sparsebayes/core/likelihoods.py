@@ -188,9 +188,12 @@ class Bernoulli(_Fixed):
         return np.asarray(t * eta + log_sigmoid(-eta))
 
     def derivatives(self, t: FloatArray, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """t - σ(η), written so that nothing cancels at saturated rows, and σ(η) σ(-η)."""
-        up, down = sigmoid(eta), sigmoid(-eta)
-        return t * down - (1 - t) * up, up * down
+        """t - σ(η), as the probability of the other class: nothing cancels at saturated rows; and σ(η) σ(-η)."""
+        small = np.exp(-np.abs(eta))
+        large = 1 / (1 + small)  # σ(|η|)
+        small *= large  # σ(-|η|)
+        other = np.where((eta > 0) == (t > 0.5), small, large)
+        return np.copysign(other, t - 0.5), small * large
 
     def skew(self, t: FloatArray, eta: FloatArray) -> FloatArray:
         """σ(η) σ(-η) (σ(-η) - σ(η))."""

@@ -76,7 +76,8 @@ class HalfTheRows:
 
     def base(self, k: int) -> float:
         """(2k - n)²/(n - k) from k = n/2 on."""
-        return max(2 * k - self.rows, 0.0) ** 2 / max(self.rows - k, 1.0)
+        beyond = 2 * k - self.rows
+        return beyond**2 / max(self.rows - k, 1.0) if beyond > 0 else 0.0
 
 
 FREE = PerUnit(0.0)

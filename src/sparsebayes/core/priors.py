@@ -167,7 +167,8 @@ class ARD:
 
     def scale_term(self, alpha: FloatArray) -> float:
         """½ log|A| + Σ(a log α - b α)."""
-        return float(0.5 * np.log(alpha).sum() + self.log_density(alpha).sum())
+        value = 0.5 * float(np.log(alpha).sum())
+        return value if self.is_scale_free else value + float(self.log_density(alpha).sum())
 
     def newton_terms(self, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
         """a - b α and b α."""

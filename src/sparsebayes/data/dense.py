@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,7 @@ GRAM_ROWS = 512
 SMALL = 2**22
 """Numbers of a design whose squares are kept beside it: 32 MB."""
 NARROW = 512
-"""Widest design whose Gram matrix is formed as a whole when it is standardised."""
+"""Widest design whose Gram matrix is formed as a whole for any search."""
 WHOLE_GRAM = 5000
 """Widest design whose Gram matrix is formed as a whole for a search on kernel columns; it takes 200 MB then."""
 
@@ -40,6 +41,9 @@ class DenseRows(OnTheFly):
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _square: list[FloatArray] = field(default_factory=list, repr=False)
     _entry_squares: list[FloatArray] = field(default_factory=list, repr=False)
+    """(X - mean)², once it was asked for."""
+    _few_products: bool = False
+    """Whether a search will ask for few of the columns' products, so that no Gram matrix is formed for it."""
 
     @classmethod
     def of(cls, X: FloatArray) -> "DenseRows":
@@ -50,9 +54,7 @@ class DenseRows(OnTheFly):
     @classmethod
     def formed(cls, Phi: FloatArray) -> "DenseRows":
         """Columns as they are, few of whose products will be asked for: no Gram matrix is formed for them."""
-        rows = cls.of(Phi)
-        rows._square.append(np.einsum("ij,ij->j", Phi, Phi))
-        return rows
+        return replace(cls.of(Phi), _square=[np.einsum("ij,ij->j", Phi, Phi)], _few_products=True)
 
     @property
     def n_rows(self) -> int:
@@ -81,8 +83,7 @@ class DenseRows(OnTheFly):
             if alike.size:
                 constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
-        gram = [gram / scale[:, None] / scale for gram in rows._gram]
-        return DenseRows(self.X, mean, scale, rows.root_weight, _gram=gram, _square=[np.where(constant, 0.0, total)])
+        return replace(rows, scale=scale, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
@@ -96,7 +97,7 @@ class DenseRows(OnTheFly):
 
     def unweighted(self) -> "DenseRows":
         """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
-        return DenseRows(self.X, self.mean, self.scale, np.ones(self.n_rows))
+        return DenseRows(self.X, self.mean, self.scale, np.ones(self.n_rows), _entry_squares=self._entry_squares)
 
     def rescaled(self, which: IntArray, factor: FloatArray) -> "DenseRows":
         """Some of the columns, in units multiplied by a factor; X is copied only if columns are left out."""
@@ -109,50 +110,45 @@ class DenseRows(OnTheFly):
         return DenseRows(self.X, self.mean, self.scale, self.root_weight * root_weight)
 
     def column_square(self, weight: FloatArray | None = None) -> FloatArray:
-        """diag(Φᵀ diag(weight) Φ).
-
-        Without weights, of a narrow design it comes from the whole Gram matrix, which takes hardly longer and is needed
-        anyway; otherwise it takes one pass over X, and what centring leaves no digits of is formed.
-        """
+        """diag(Φᵀ diag(weight) Φ), by one pass over X."""
+        own = self.root_weight**2
         if weight is not None:
-            return self._weighted_square(weight * self.root_weight**2)
-        if self._square:
+            again = self.X.size <= SMALL
+            square = (weight * own) @ self._squares() if again else self._square_pass(weight * own)
+        elif self._square:
             return self._square[0]
-        if self._gram or self.n_columns <= min(NARROW, self.n_rows):
-            return np.diag(self.gram())
-        total = np.zeros(self.n_columns)
-        for _, block in self._row_blocks():
-            total += np.einsum("ij,ij->j", block, block)
-        return total / self.scale**2
-
-    def _weighted_square(self, weight: FloatArray) -> FloatArray:
-        raw = weight @ self._squares() if self.X.size <= SMALL else self._square_pass(weight)
-        square = raw + self.mean * (self.mean * weight.sum() - 2 * (weight @ self.X)) if self.mean.any() else raw
-        lost = np.flatnonzero(square < 1e-6 * raw)
-        square[lost] = weight @ (self.X[:, lost] - self.mean[lost]) ** 2
+        else:
+            square = self._square_pass(own)
         return np.asarray(square / self.scale**2)
 
     def _squares(self) -> FloatArray:
-        """X², entry by entry, computed once: a search on a small design asks for its weighted sums again and again."""
+        """(X - mean)², computed once: a search on a small design asks for its weighted sums again and again."""
         if not self._entry_squares:
-            self._entry_squares.append(self.X * self.X)
+            centred = self.X - self.mean
+            self._entry_squares.append(np.multiply(centred, centred, out=centred))
         return self._entry_squares[0]
 
     def _square_pass(self, weight: FloatArray) -> FloatArray:
-        """Σₙ weightₙ X²ₙ over blocks of rows that stay in the cache."""
+        """Σₙ weightₙ (Xₙ - mean)² over blocks of rows that stay in the cache."""
         total = np.zeros(self.n_columns)
         step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
         for start in range(0, self.n_rows, step):
-            block = self.X[start : start + step]
-            total += weight[start : start + step] @ (block * block)
+            block = self.X[start : start + step] - self.mean
+            block *= block
+            total += weight[start : start + step] @ block
         return total
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
         block = self.X[:, which] - self.mean[which]
-        block *= self.root_weight[:, None]
         block /= self.scale[which]
+        if self._is_weighted:
+            block *= self.root_weight[:, None]
         return block
+
+    @cached_property
+    def _is_weighted(self) -> bool:
+        return bool((self.root_weight != 1).any())
 
     def keep(self, which: IntArray | BoolArray) -> FormedColumns:
         """The chosen columns only, formed."""
@@ -191,7 +187,9 @@ class DenseRows(OnTheFly):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """The Gram matrix with unit weights, if it was ever asked for."""
+        """The Gram matrix with unit weights, if it was ever asked for or is small."""
+        if not self._gram and not self._few_products and self.n_columns <= min(NARROW, self.n_rows):
+            self.gram()
         return self._gram[0] if self._gram else None
 
     def gram_column(self, j: int, ahead: Callable[[], IntArray]) -> FloatArray:
@@ -200,8 +198,8 @@ class DenseRows(OnTheFly):
         A pass over the rows for one column is bound by memory, so when one is needed those that `ahead` expects to be
         asked for next are computed in the same pass.
         """
-        if self._gram:
-            return self._gram[0][j, :]
+        if (gram := self.known_gram) is not None:
+            return gram[j, :]
         if j not in self._gram_columns:
             wanted = [j, *(int(i) for i in ahead() if i != j and i not in self._gram_columns)]
             block = np.asfortranarray(self.project(self.columns(np.array(wanted))))
@@ -228,7 +226,7 @@ class DenseRows(OnTheFly):
 
     def project(self, rows: FloatArray) -> FloatArray:
         """Φᵀ rows."""
-        weighted = self.root_weight * rows.T
+        weighted = self.root_weight * rows.T if self._is_weighted else rows.T
         # A few rows times X is faster than the transpose of X times a few columns.
         product = weighted @ self.X - np.multiply.outer(weighted.sum(axis=-1), self.mean)
         return np.asarray((product / self.scale).T)
@@ -247,11 +245,10 @@ class DenseRows(OnTheFly):
     def _row_blocks(self, least: int = 1) -> Iterator[tuple[slice, FloatArray]]:
         """Φ diag(scale) in pieces of a few rows; dividing the sums by the scale afterwards is less work."""
         step = max(least, BLOCK_BYTES // (8 * max(1, self.n_columns)))
-        weighted = bool((self.root_weight != 1).any())
         for start in range(0, self.n_rows, step):
             rows = slice(start, start + step)
             block = self.X[rows] - self.mean
-            if weighted:
+            if self._is_weighted:
                 block *= self.root_weight[rows, None]
             yield rows, block
 

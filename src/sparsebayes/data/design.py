@@ -54,7 +54,7 @@ class Design(Columns, Protocol):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """ΦᵀΦ, if it was ever computed."""
+        """ΦᵀΦ, if it was computed or is small enough to be."""
 
     def column_square(self, weight: FloatArray | None = None) -> FloatArray:
         """diag(Φᵀ diag(weight) Φ)."""

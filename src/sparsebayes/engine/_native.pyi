@@ -12,6 +12,7 @@ class State:
     problem: LeastSquares
     active: list[int]
     noise: float
+    age: int
     evidence: float
     objective: float
     outside_gain: float
@@ -49,7 +50,12 @@ class State:
         lost_digits: float,
         working: int,
         prefetch: int,
+        min_share_left: float,
         jitter_ladder: list[float],
+        step_parts: list[float],
+        longest: float,
+        min_gamma: float,
+        damping: list[float],
     ) -> None: ...
     def survey(self, price: Marginal) -> None: ...
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]: ...
@@ -59,11 +65,15 @@ class State:
         tol: float,
         additions: int,
         min_novelty: float,
-        prices: list[Marginal],
+        price: Callable[[int], Marginal],
         noise_floor: float,
+        follows: bool,
+        every: int,
+        due: str,
     ) -> list[tuple[float, float, int, float, str]]: ...
     def move(self, j: int, alpha: float) -> str: ...
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
+    def joint_step(self, tol: float, noise_floor: float) -> None: ...
     def rescale(self, noise_floor: float) -> None: ...
     def refresh(self) -> None: ...
 
@@ -109,8 +119,14 @@ class Flips:
     def walk(self, choices: FloatArray, tests: FloatArray) -> None: ...
 
 def take_view(
-    Phi: FloatArray, b: FloatArray, h: FloatArray, alpha: FloatArray, flat_intercept: bool, jitter_ladder: list[float]
-) -> tuple[FloatArray, FloatArray, FloatArray, float, float, FloatArray, FloatArray, float, float]: ...
+    Phi: FloatArray,
+    b: FloatArray,
+    h: FloatArray,
+    c: FloatArray,
+    alpha: FloatArray,
+    flat_intercept: bool,
+    jitter_ladder: list[float],
+) -> tuple[FloatArray, FloatArray, FloatArray, float, float, FloatArray, float, float, FloatArray, float]: ...
 def newton_step(
     alpha: FloatArray,
     mean: FloatArray,

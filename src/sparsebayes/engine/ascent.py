@@ -11,29 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsebayes.core.evidence import noise_gain
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
-from sparsebayes.core.scales import noise_mackay
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
 from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
-from sparsebayes.engine.scales import newton_step
-from sparsebayes.engine.state import AnyState, Snapshot, state_of
+from sparsebayes.engine.state import Snapshot, state_of
 
+AT_ONCE = 100
+"""Most actions in one call of the compiled state: between calls an interrupt is noticed."""
 UNLIMITED = 2**62
 """Any number of additions."""
-EARLY_ACTIONS = 10
-"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With half or
-twice as many the evidence differs by less than its scatter (experiments/constants.py)."""
+EARLY_ACTIONS = 8
+"""σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With 5 or 10
+the evidence differs by less than its scatter; with none one search for feature weights keeps a useless feature."""
 REFRESH_EVERY = 5
 """Later σ² is re-estimated, and everything recomputed from scratch, every so many actions; half or twice as many end at
 the same evidence."""
 JOINT_EVERY = 15
 """All precisions move together every so many actions: neighbouring columns take as many to share their work. Half or
 twice as many end at evidences that differ by less than their scatter."""
-STEP_PARTS = (1.0, 0.25, 0.0625)
-"""Parts of a joint step that are tried until one does not lower the objective; then single actions go on. Quarters,
-not halves, because each trial recomputes everything."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +50,12 @@ class Ascent:
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
         self.problem, self.state = problem, state_of(problem, start)
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
-        self.state.survey(self._price())
+        self.state.survey(self._price(self.state.n_units))
 
     def run(self, limits: Limits, trace: Trace, max_iter: int, callback: Callback | None = None) -> bool:
         """Step until no allowed action gains more than the limit; says whether that was reached."""
         self.limits, self.n_actions = limits, 0
         self.additions_left = limits.max_additions
-        self.since_joint = 0
         # A climb with few additions is too short for joint steps.
         limited = limits.hold_noise and limits.max_additions < UNLIMITED
         self.joint = self.problem.is_scale_free and not limited
@@ -72,14 +67,14 @@ class Ascent:
 
     def snapshot(self) -> Snapshot:
         """Where the climb is now, from scratch."""
-        return Snapshot.of(self.state, self._price())
+        return Snapshot.of(self.state, self._price(self.state.n_units))
 
     def _step(self) -> Info:
         """The next action, or the last look at the noise."""
         if not self.made and not self._actions():
-            if self.since_joint:
-                self._joint_step()
-            self.state.survey(self._price())
+            if self.joint and self.state.age:
+                self.state.joint_step(self.limits.tol, NOISE_FLOOR if self.follows else 0.0)
+            self.state.survey(self._price(self.state.n_units))
             if not self._actions() and not self._drop_worthless():
                 return self._noise()
         return self.made.popleft()
@@ -105,91 +100,34 @@ class Ascent:
         return bool(self.made)
 
     def _actions(self) -> bool:
-        """The best actions until something is due, and what is due after them; says whether there was any."""
-        state, limits = self.state, self.limits
-        together = self.joint and (limits.hold_noise or self.n_actions >= EARLY_ACTIONS)
-        if together:
-            until = JOINT_EVERY - self.since_joint
-        elif limits.hold_noise or self.n_actions >= EARLY_ACTIONS:
-            until = REFRESH_EVERY - self.n_actions % REFRESH_EVERY
-        else:
-            until = 1
-        until = min(until, self.ahead)
-        prices = self._price_table(until)
-        follow = NOISE_FLOOR if together and self.follows else 0.0
-        made = state.advance(until, limits.tol, self.additions_left, limits.min_novelty, prices, follow)
-        self.made.extend(Info(*each) for each in made)
+        """The best actions, and what is due after every few of them; says whether there was any."""
+        limits, until, every, due = self.limits, min(self.ahead, AT_ONCE), REFRESH_EVERY, "noise"
+        early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
+        if early:
+            until, every = min(until, EARLY_ACTIONS - self.n_actions), 1
+        elif self.joint:
+            every, due = JOINT_EVERY, "joint"
+        elif limits.hold_noise:
+            due = "refresh"
+        allowed = limits.tol, self.additions_left, limits.min_novelty
+        follows = self.follows and not early
+        made = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
+        self.made.extend(map(Info._make, made))
         self.ahead = max(self.ahead - len(made), 1)
         self.n_actions += len(made)
-        self.additions_left -= sum(each[4] == "add" for each in made)
-        if made and together:
-            self.since_joint += len(made)
-            if self.since_joint >= JOINT_EVERY:
-                self._joint_step()
-        elif made and limits.hold_noise and self.n_actions % REFRESH_EVERY == 0:
-            state.refresh()
-        elif made and not limits.hold_noise and (self.n_actions <= EARLY_ACTIONS or not self.n_actions % REFRESH_EVERY):
-            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
+        self.additions_left -= [action for *_, action in made].count("add")
         return bool(made)
 
     def _noise(self) -> Info:
         """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""
         state, tol = self.state, self.limits.tol
-        before, to_gain = state.objective, 0.0 if self.limits.hold_noise else noise_left(self.problem, state)
+        before, to_gain = state.objective, 0.0 if self.limits.hold_noise else self.problem.noise_left(state)
         if to_gain > tol:
-            state.set_scales(state.alpha_inside, next_noise(self.problem, state))
+            state.set_scales(state.alpha_inside, self.problem.next_noise(state))
         return Info(before, to_gain, state.n_active, state.jitter, "noise")
 
-    def _joint_step(self) -> None:
-        """One Newton step of all log α together, or a part of it, with σ² following or held.
-
-        Left undone where it promises less than `tol`. Either way everything is from scratch afterwards.
-        """
-        self.since_joint = 0
-        state, problem = self.state, self.problem
-        before, alpha, noise = state.objective, state.alpha_inside, state.noise
-        n = problem.n + 2 * problem.c if self.follows else np.inf
-        prior = problem.prior.of(np.array(state.active, dtype=np.intp)).at_noise(noise)
-        step, promise = newton_step(alpha, state.mean, state.Sigma, prior, n)
-        if promise > self.limits.tol:
-            for part in STEP_PARTS:
-                state.set_scales(alpha * np.exp(part * step), noise)
-                if self.follows:
-                    state.rescale(NOISE_FLOOR)
-                if state.objective >= before:
-                    return
-        state.set_scales(alpha, noise)
-
-    def _price_table(self, n: int) -> list[Marginal]:
-        """Marginal prices of models with n units less, … the present number, … n more."""
-        if not self._uniform:
-            return [self._price()] * (2 * n + 1)
-        return self.problem.marginal_prices(self.state.n_units, n)
-
-    def _price(self) -> Marginal:
-        """What one unit more costs, and what one of those inside saves."""
+    def _price(self, k: int) -> Marginal:
+        """What one unit more costs a model of k units, the present one, and what one of those inside saves."""
         if not self._uniform:
             return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
-        return self.problem.marginal_prices(self.state.n_units, 0)[0]
-
-
-def noise_terms(problem: LeastSquares, state: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
-    """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
-
-    At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
-    """
-    rules = problem.prior.rules
-    d = problem.d + 0.5 * rules.rate * state.variance_sum if rules is not None and rules.rate else problem.d
-    return state.residual, state.noise, state.gamma_sum, problem.n, problem.c, d
-
-
-def next_noise(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
-    """σ² by MacKay's rule, kept above the floor."""
-    return max(noise_mackay(*noise_terms(problem, state)), NOISE_FLOOR)
-
-
-def noise_left(problem: LeastSquares, state: "AnyState | Snapshot") -> float:
-    """Nats to be had from the noise variance; none when it would go below its floor."""
-    if state.noise <= NOISE_FLOOR and next_noise(problem, state) <= NOISE_FLOOR:
-        return 0.0
-    return noise_gain(*noise_terms(problem, state))
+        return self.problem.marginal_price(k)

@@ -93,8 +93,9 @@ def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
     root, level, means = np.sqrt(b), 0.0, np.zeros(Phi.shape[1])
     if flat_intercept:
         level, means = float(sites.shift.sum() / b.sum()), b @ Phi / b.sum()
-        Phi = Phi - means
-    return Rows(root[:, None] * Phi, (sites.shift - b * level) / root, level, means)
+    Phi = Phi - means
+    Phi *= root[:, None]
+    return Rows(Phi, (sites.shift - b * level) / root, level, means)
 
 
 def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSquares:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.prices import is_free
-from sparsebayes.engine.ascent import Ascent, Limits, next_noise, noise_left
+from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.state import Snapshot
@@ -70,7 +70,7 @@ def cold_start(problem: LeastSquares, trace: Trace, settings: Settings) -> tuple
     low = low_noise_limits(problem)
     if ascent.run(low, trace, settings.max_iter, settings.callback):
         return finish(ascent, Limits(settings.tol), trace, settings)
-    ascent.state.set_scales(ascent.state.alpha_inside, next_noise(problem, ascent.state))
+    ascent.state.set_scales(ascent.state.alpha_inside, problem.next_noise(ascent.state))
     return ascent.snapshot(), False
 
 
@@ -110,7 +110,7 @@ def _released(ascent: Ascent) -> Solution:
 
     Dropping all at once is quick, and harmless where the end is compared anyway.
     """
-    ascent.state.set_scales(ascent.state.alpha_inside, next_noise(ascent.problem, ascent.state))
+    ascent.state.set_scales(ascent.state.alpha_inside, ascent.problem.next_noise(ascent.state))
     snapshot = ascent.snapshot()
     stays = np.isfinite(snapshot.best_moves.alpha[snapshot.active])
     solution = snapshot.solution
@@ -121,5 +121,5 @@ def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
     """The optimality gap: nats that the best change of a precision, of the noise, or exchange would still bring."""
     gap = float(snapshot.best_moves.gain.max(initial=0.0))
     if not hold_noise:
-        gap = max(gap, noise_left(snapshot.problem, snapshot))
+        gap = max(gap, snapshot.problem.noise_left(snapshot))
     return gap if is_free(snapshot.problem.price) else max(gap, snapshot.best_exchanges.best_gain)

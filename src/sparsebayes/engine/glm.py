@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.scales import ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
 from sparsebayes.core.types import FloatArray, Scalar
@@ -20,7 +19,7 @@ from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
 from sparsebayes.engine.scale_fit import ScaleFit, fit_scales
 from sparsebayes.engine.search import LOOSE, Search, Standing, cold_start, search
-from sparsebayes.engine.view import Contact, Mode, Point, View, WStep
+from sparsebayes.engine.view import Contact, Mode, Point, WStep
 
 RULES: dict[str, dict[str, ScaleRule]] = {
     "ard": {"fixed-point": mackay, "em": em},
@@ -198,11 +197,10 @@ def _result(search: Search, at: Standing, converged: bool, trace: Trace) -> Resu
 
 def _described(problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, converged: bool, trace: Trace) -> Result:
     view = fit.view
-    mean = fit.point.weights(problem, view)
     return Result(
         active=fit.active,
         alpha=fit.alpha,
-        posterior=_with_mean(view, mean),
+        posterior=replace(view.posterior, mean=fit.point.weights(problem, view)),
         level=fit.point.level_at(problem, view),
         level_variance=view.level_variance,
         origin=view.design.offset,
@@ -213,10 +211,6 @@ def _described(problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, c
         converged=converged,
         trace=trace,
     )
-
-
-def _with_mean(view: View, mean: FloatArray) -> GaussianPosterior:
-    return view.posterior if mean is view.posterior.mean else replace(view.posterior, mean=mean)
 
 
 def _unsearched(problem: Problem, state: batch.State[Any], converged: bool, trace: Trace) -> Result:

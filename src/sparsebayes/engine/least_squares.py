@@ -4,19 +4,24 @@ For Gaussian noise it is the problem itself. For any other likelihood it is the 
 model, with the noise variance fixed at one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior
+from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior, noise_gain
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
 from sparsebayes.core.prices import FREE, Marginal, Price, is_free, total
 from sparsebayes.core.priors import FLAT, Prior
-from sparsebayes.core.scales import NoiseRule
+from sparsebayes.core.scales import NoiseRule, noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns, Design
+
+if TYPE_CHECKING:
+    from sparsebayes.engine.state import AnyState, Snapshot
 
 NOISE_FLOOR = 1e-8
 """Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""
@@ -115,17 +120,10 @@ class LeastSquares:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
         return is_free(self.price) and self.prior.is_scale_free
 
-    def marginal_prices(self, k: int, n: int) -> list[Marginal]:
-        """Of models with k - n, … k, … k + n units, where all have one price; a search asks again and again."""
-        known = self._marginals
-        while len(known) <= k + n:
-            known.append(Marginal.at(self.price, range(len(known))))
-        return known[:1] * max(n - k, 0) + known[max(k - n, 0) : k + n + 1]
-
     @cached_property
-    def _marginals(self) -> list[Marginal]:
-        """By the number of units, as far as they were asked for."""
-        return []
+    def marginal_price(self) -> Callable[[int], Marginal]:
+        """Of a model of so many units, where all have one price; a search asks again and again."""
+        return cache(lambda k: Marginal.at(self.price, range(k)))
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""
@@ -172,3 +170,21 @@ class LeastSquares:
         value += float(log_hyper_prior(1 / noise, self.c, self.d))
         new = rule(residual, noise, float(posterior.gamma.sum()), self.n, self.c, self.d)
         return NoiseStep(posterior, value, Noise(max(new, NOISE_FLOOR)))
+
+    def noise_terms(self, model: "AnyState | Snapshot") -> tuple[float, float, float, float, float, float]:
+        """What the noise rules ask for: ‖t - Φμ‖², σ², Σγ, N, c and d.
+
+        At given α a Laplace prior's part, -½ (λ/σ²) Σ1/α, acts on the noise like a larger d.
+        """
+        rate = self.prior.rules.rate if self.prior.rules is not None else 0.0
+        d = self.d + 0.5 * rate * model.variance_sum if rate else self.d
+        return model.residual, model.noise, model.gamma_sum, self.n, self.c, d
+
+    def next_noise(self, model: "AnyState | Snapshot") -> float:
+        """σ² by MacKay's rule, kept above the floor."""
+        return max(noise_mackay(*self.noise_terms(model)), NOISE_FLOOR)
+
+    def noise_left(self, model: "AnyState | Snapshot") -> float:
+        """Nats to be had from the noise variance; none when it would go below its floor."""
+        at_floor = model.noise <= NOISE_FLOOR and self.next_noise(model) <= NOISE_FLOOR
+        return 0.0 if at_floor else noise_gain(*self.noise_terms(model))

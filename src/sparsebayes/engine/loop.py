@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 FIND_STEPS = 1000
 """A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
@@ -12,8 +12,7 @@ FIND_STEPS = 1000
 State = TypeVar("State")
 
 
-@dataclass
-class Info:
+class Info(NamedTuple):
     """What is reported of one step."""
 
     objective: float

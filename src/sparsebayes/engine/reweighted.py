@@ -13,7 +13,6 @@ import numpy as np
 from sparsebayes.core.prices import FREE, Marginal, is_free
 from sparsebayes.core.scales import ard_candidate, gain, noise_em
 from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.ascent import noise_terms
 from sparsebayes.engine.batch import PRICE_INFLATION
 from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
@@ -62,7 +61,7 @@ def run(problem: LeastSquares, *, lasso: Lasso, trace: Trace, settings: Settings
             inflation = np.where(pays, 1.0, np.minimum(PRICE_INFLATION * inflation, MAX_INFLATION))
         # Rounding may leave S of a column that the model explains fully below zero.
         root_z = np.sqrt(np.maximum(model.S, np.finfo(np.float64).eps * problem.n / state.noise))
-        noise = max(noise_em(*noise_terms(problem, model)), NOISE_FLOOR)
+        noise = max(noise_em(*problem.noise_terms(model)), NOISE_FLOOR)
         new = State(w, root_z, inflation, noise, solution, model.objective)
         change = abs(model.objective - state.objective)
         return new, Info(model.objective, change, len(active), model.posterior.jitter)

@@ -15,7 +15,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns
 from sparsebayes.engine.batch import PRUNE_BELOW
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.scales import LONGEST, newton_step
+from sparsebayes.engine.scales import newton_step
 from sparsebayes.engine.view import Point, View
 
 MAX_TURNS = 2000
@@ -83,7 +83,7 @@ class _ScaleFitting:
     ) -> None:
         self.problem, self.tol, self.drop_worthless = problem, tol, drop_worthless
         self.active, self.alpha = active, np.maximum(alpha, problem.prior.min_alpha)
-        self.design = problem.design.keep(active)
+        self.design, self.prior = problem.design.keep(active), problem.prior.of(active)
         self.point = point.revived(problem, self.design, self.alpha)
         self.unbounded = bool(np.isinf(problem.prior.floor))
         self.last, self.pace, self.evidence = np.zeros(len(alpha)), 1.0, -np.inf
@@ -101,29 +101,20 @@ class _ScaleFitting:
         if not self.unbounded:  # which weights are at their floor is known at the mode only
             self.point = self.point.settled(problem, self.design, alpha)
         self.view = self.point.view(problem, self.design, alpha)
-        before, prior = self.evidence, problem.prior.of(self.active)
-        self.evidence = self.point.value(problem, self.design, self.view, alpha) + prior.scale_term(alpha)
+        self.mean, before = self.point.weights(problem, self.view), self.evidence
+        self.gamma = relevance(alpha, self.view.posterior.var)
+        self.evidence = self.point.value(problem, self.design, self.view, alpha) + self.prior.scale_term(alpha)
         return abs(self.evidence - before)
 
     def _turn(self) -> bool:
         """One turn; says whether there was nothing left to do."""
         moved = self._look()
-        problem, alpha, posterior = self.problem, self.alpha, self.view.posterior
-        if (leaves := self._leaving(moved)).any():
+        problem, alpha = self.problem, self.alpha
+        if (leaves := self._leaving(moved)) is not None:
             self._drop(leaves)
             return False
-        mean, Sigma = self.point.weights(problem, self.view), posterior.covariance()
-        prior = problem.prior.of(self.active)
-        free = self._free(mean, posterior.var)
-        step = np.zeros(len(alpha))
-        if free.all():
-            step, _ = newton_step(alpha, mean, Sigma, prior)
-        elif free.any():
-            step[free], _ = newton_step(alpha[free], mean[free], Sigma[np.ix_(free, free)], prior.of(free))
-        lowest = np.log(prior.min_alpha / alpha) if prior.min_alpha else -LONGEST
-        step = np.maximum(step, lowest)
-        gamma = relevance(alpha, posterior.var)
-        if moved <= self.tol and np.max(gamma * np.abs(step), initial=0.0) <= self.tol:
+        step = self._step()
+        if moved <= self.tol and np.max(self.gamma * np.abs(step), initial=0.0) <= self.tol:
             return True
         # Signs of steps at rounding level mean nothing.
         turned = step @ self.last < -(self.tol**2)
@@ -134,40 +125,49 @@ class _ScaleFitting:
         self.alpha = alpha * np.exp(self.last)
         return False
 
-    def _free(self, mean: FloatArray, var: FloatArray) -> BoolArray:
-        """Precisions that may move; the others are held at the least one, and no other step must count on them.
+    def _step(self) -> FloatArray:
+        """Newton's step of log α. Precisions that would fall below the least one stay, and no other counts on them.
 
         The slope in log α is ½(1 - α(μ² + Σ_mm)).
         """
-        least = self.problem.prior.min_alpha
+        alpha, mean, posterior, least = self.alpha, self.mean, self.view.posterior, self.prior.min_alpha
+        Sigma = posterior.covariance()
         if not least:
-            return np.ones(len(mean), dtype=bool)
-        return (self.alpha > least * (1 + AT_BOUND)) | (self.alpha * (mean**2 + var) < 1)
+            return newton_step(alpha, mean, Sigma, self.prior)[0]
+        lowest = np.log(least / alpha)
+        if lowest.max(initial=-np.inf) < -AT_BOUND:
+            return np.maximum(newton_step(alpha, mean, Sigma, self.prior)[0], lowest)
+        free = (lowest < -AT_BOUND) | (alpha * (mean**2 + posterior.var) < 1)
+        step = np.zeros(len(alpha))
+        step[free], _ = newton_step(alpha[free], mean[free], Sigma[np.ix_(free, free)], self.prior.of(free))
+        return np.maximum(step, lowest)
 
-    def _leaving(self, moved: float) -> BoolArray:
-        """Columns that leave now.
+    def _leaving(self, moved: float) -> BoolArray | None:
+        """Columns that leave now, if any do.
 
         A weight at its floor leaves at once: the mode is the same without it. Of those that the view gives no use at
         any precision, all leave that hardly matter any more, or else the one that costs most.
         """
-        mean, var = self.point.weights(self.problem, self.view), self.view.posterior.var
-        leaves = mean <= self.problem.prior.floor
-        if leaves.any() or not self.drop_worthless or moved > JUDGE_BELOW:
+        prior, mean, var = self.prior, self.mean, self.view.posterior.var
+        if not self.unbounded and (leaves := mean <= prior.floor).any():
             return leaves
-        prior = self.problem.prior.of(self.active)
-        s, q = relevance(self.alpha, var) / var, mean / var
-        worthless = prior.gain(prior.candidate(s, q), s, q) <= 0
-        if worthless.any():
-            present = prior.gain(self.alpha, s, q)
-            leaves = worthless & (np.abs(present) <= PRUNE_BELOW)
-            leaves[np.argmin(np.where(worthless, present, np.inf))] = True
+        if not self.drop_worthless or moved > JUDGE_BELOW:
+            return None
+        s, q = self.gamma / var, mean / var
+        best = prior.candidate(s, q)
+        worthless = np.isinf(best) if prior.is_scale_free else prior.gain(best, s, q) <= 0
+        if not worthless.any():
+            return None
+        present = prior.gain(self.alpha, s, q)
+        leaves = worthless & (np.abs(present) <= PRUNE_BELOW)
+        leaves[np.argmin(np.where(worthless, present, np.inf))] = True
         return leaves
 
     def _drop(self, leaves: BoolArray) -> None:
         stays = ~leaves
         self.active, self.alpha, self.last = self.active[stays], self.alpha[stays], self.last[stays]
-        self.design = self.design.keep(stays)
-        self.point = self.point.reduced(stays, self.view) if self.unbounded else self.point.keep(stays)
+        self.design, self.prior = self.design.keep(stays), self.prior.of(stays)
+        self.point = self.point.keep(stays, self.view if self.unbounded else None)
         self.point = self.point.revived(self.problem, self.design, self.alpha)
 
     def _result(self, converged: bool) -> ScaleFit:
@@ -177,7 +177,7 @@ class _ScaleFitting:
 def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> ScaleFit:
     """The model without some of its columns, fitted anew under the real likelihood."""
     stays = ~columns
-    point = fit.point.reduced(stays, fit.view) if np.isinf(problem.prior.floor) else fit.point.keep(stays)
+    point = fit.point.keep(stays, fit.view if np.isinf(problem.prior.floor) else None)
     return fit_scales(problem, fit.active[stays], fit.alpha[stays], point, tol, drop_worthless=False)
 
 
@@ -187,8 +187,3 @@ def with_more(
     """The model with some columns more, fitted anew under the real likelihood."""
     active, scales = np.append(fit.active, columns), np.append(fit.alpha, alpha)
     return fit_scales(problem, active, scales, fit.point.grow(len(columns)), tol, drop_worthless=drop_worthless)
-
-
-def refitted(problem: Problem, fit: ScaleFit, tol: float, *, drop_worthless: bool) -> ScaleFit:
-    """The same model to another tolerance."""
-    return fit_scales(problem, fit.active, fit.alpha, fit.point, tol, drop_worthless=drop_worthless)

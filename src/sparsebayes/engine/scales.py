@@ -13,12 +13,16 @@ from sparsebayes.engine import compiled
 
 LONGEST = 2.0
 """Longest step of log α, a factor of seven. With 1 or 3 models of Friedman #1 end with slightly less evidence."""
-DAMPING = (1e-6, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e6, 1e8)
+DAMPING = [1e-6, 1e-3, 1e-2, 0.1, 1.0, 10.0, 1e2, 1e3, 1e4, 1e6, 1e8]
 """Added to the curvature, in units of γ², until it is positive definite; at the best precision of a single column the
 curvature is ½."""
 MIN_GAMMA = 0.1
 """Least γ that the curvature is measured by: in smaller units steps go so far that the posterior does
 not follow. Half as much loses 0.4 ± 0.1 nats on Friedman #1, twice as much nothing (experiments/constants.py)."""
+
+STEP_PARTS = (1.0, 0.25, 0.0625)
+"""Parts of a step that are tried until one does not lower the objective. Quarters, not halves, because each trial
+recomputes everything."""
 
 
 def newton_step(
@@ -35,9 +39,10 @@ def newton_step(
         return np.zeros(0), 0.0
     own_slope, own_curvature = prior.newton_terms(alpha)
     if compiled.COMPILED:
-        limits = {"longest": LONGEST, "min_gamma": MIN_GAMMA}
-        covariance, own = np.asfortranarray(Sigma), (own_slope, own_curvature)
-        return compiled.native.newton_step(alpha, mean, covariance, n, *own, damping=list(DAMPING), **limits)
+        return compiled.native.newton_step(
+            alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature,
+            longest=LONGEST, min_gamma=MIN_GAMMA, damping=DAMPING,
+        )  # fmt: skip
     var = np.diag(Sigma)
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2

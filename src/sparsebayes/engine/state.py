@@ -17,12 +17,13 @@ from sparsebayes.core.linalg import JITTER_LADDER
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
-from sparsebayes.core.scales import gain
+from sparsebayes.core.scales import MIN_SHARE_LEFT, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
 from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
+from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
 
 if TYPE_CHECKING:
     from sparsebayes.engine import _native
@@ -131,6 +132,8 @@ class State:
         """The model and the working set from scratch, for the present α and σ²."""
         active, alpha, p = self.active, self.alpha_inside, self.problem
         working, beta = self.working, 1 / self.noise
+        self.age = 0
+        """Moves since then."""
         gram = self.gram[active]
         self.posterior = posterior_from_gram(beta * gram, beta * p.projection[active], alpha)
         self.mean, self.Sigma, self.jitter = self.posterior.mean, self.posterior.covariance(), self.posterior.jitter
@@ -179,32 +182,58 @@ class State:
         tol: float,
         additions: int,
         min_novelty: float,
-        prices: list[Marginal],
+        price: Callable[[int], Marginal],
         noise_floor: float,
+        follows: bool,
+        every: int,
+        due: str,
     ) -> list[tuple[float, float, int, float, str]]:
         """Up to n best moves in a row, and what to report of each: the fields of `Info`.
 
-        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `prices`
-        are those of models with n units less, … the present number, … n more. With a positive `noise_floor` σ² follows
-        every move (`rescale`).
+        It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `price` is
+        that of a model with so many units. Where σ² `follows`, it is the best after every move (`rescale`). After
+        `every` moves something is due: "joint", a step of all precisions together; "noise", a new estimate of σ²; or
+        "refresh", all numbers from scratch.
         """
         made: list[tuple[float, float, int, float, str]] = []
-        first = self.n_units - n
         while len(made) < n:
-            j, gain, alpha = self.best(additions > 0, min_novelty, prices[self.n_units - first])
+            j, gain, alpha = self.best(additions > 0, min_novelty, price(self.n_units))
             if gain <= max(tol, self.outside_gain):
                 break
             before, action = self.objective, self.move(j, alpha)
             additions -= action == "add"
-            if noise_floor > 0:
+            if follows:
                 self.rescale(noise_floor)
             made.append((before, gain, self.n_active, self.jitter, action))
+            if self.age >= every:
+                if due == "joint":
+                    self.joint_step(tol, noise_floor if follows else 0.0)
+                else:
+                    noise = self.problem.next_noise(self) if due == "noise" else self.noise
+                    self.set_scales(self.alpha_inside, noise)
         return made
 
     def set_scales(self, alpha: FloatArray, noise: float) -> None:
         """All precisions of the model, and the noise; everything that depends on them from scratch."""
         self.alpha[self.active], self.noise = alpha, noise
         self.refresh()
+
+    def joint_step(self, tol: float, noise_floor: float) -> None:
+        """One Newton step of all log α together, or a part of it; with a positive `noise_floor` σ² follows.
+
+        Left undone where it promises less than `tol`. Either way everything is from scratch afterwards.
+        """
+        p, before, alpha, noise = self.problem, self.objective, self.alpha_inside, self.noise
+        prior = p.prior.of(np.array(self.active, dtype=np.intp)).at_noise(noise)
+        n = p.n + 2 * p.c if noise_floor > 0 else np.inf
+        step, promise = newton_step(alpha, self.mean, self.Sigma, prior, n)
+        for part in STEP_PARTS if promise > tol else ():
+            self.set_scales(alpha * np.exp(part * step), noise)
+            if noise_floor > 0:
+                self.rescale(noise_floor)
+            if self.objective >= before:
+                return
+        self.set_scales(alpha, noise)
 
     def rescale(self, noise_floor: float) -> None:
         """Multiply σ² and all prior variances by one factor, the best: μ stays, Σ grows with it, S and Q shrink.
@@ -219,13 +248,14 @@ class State:
         self.objective -= (0.5 * p.n + p.c) * float(np.log(factor) + best / self.noise - best / before)
         self.alpha[self.active] /= factor
         self.Sigma *= factor
-        self.S /= factor
-        self.Q /= factor
+        self.S[self.working] /= factor
+        self.Q[self.working] /= factor
 
     def move(self, j: int, alpha: float) -> str:
         """Give column j and its unit the precision α (∞: take it out); says which of the three actions that was."""
         for i in self.problem.prior.unit(j):
             action = self._move_column(int(i), alpha)
+        self.age += 1
         return action
 
     def _move_column(self, j: int, alpha: float) -> str:
@@ -332,7 +362,12 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         lost_digits=LOST_DIGITS,
         working=working_set_size(n),
         prefetch=PREFETCH,
+        min_share_left=MIN_SHARE_LEFT,
         jitter_ladder=list(JITTER_LADDER),
+        step_parts=list(STEP_PARTS),
+        longest=LONGEST,
+        min_gamma=MIN_GAMMA,
+        damping=DAMPING,
     )
     state.problem = problem
     return state

@@ -6,6 +6,7 @@ eliminated here, exactly and in one way: the columns are centred with the sites'
 to the mode is written here and nowhere else (docs/mathematics.md, sections 1 and 3).
 """
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, TypeGuard
 
@@ -31,6 +32,8 @@ HALVINGS = 40
 ROUNDING = 1e-13
 """Share of the penalised likelihood that a step may seem to lose by rounding, a sum over a thousand rows: at the mode
 all steps gain less."""
+JITTERS = list(JITTER_LADDER)
+"""As the compiled code takes it."""
 LONGEST_LEAP = 30.0
 """Longest extrapolation of contact points, in steps; beyond it the two steps seen say nothing. 15 and 60 end
 at the same evidence (experiments/constants.py)."""
@@ -49,6 +52,8 @@ class View:
     """Its variance; 0 without a flat intercept."""
     eta: FloatArray
     """Posterior mean of every row's η."""
+    integral: float
+    """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
 
     def variance(self) -> FloatArray:
         """Posterior variance of every row's η."""
@@ -58,17 +63,12 @@ class View:
         """Posterior mean of η where all columns are zero before they were centred by the sites."""
         return self.level - float(self.design.offset @ self.posterior.mean)
 
-    def integral(self, alpha: FloatArray) -> float:
-        """Log ∫ exp(Σ sites) N(w; 0, A⁻¹) dw (d intercept), less ½ log|A|, which the prior's own term brings."""
-        value = integral(self.sites.value(self.eta), self.posterior.mean, alpha, self.posterior.logdet)
-        return value + (0.5 * float(np.log(2 * np.pi * self.level_variance)) if self.level_variance else 0.0)
-
 
 def take_view(design: Columns, sites: Sites, alpha: FloatArray, flat_intercept: bool, own: Sites | None = None) -> View:
     """Posterior under given sites; `own` are sites of the weights themselves, a factor of their prior."""
-    b, h = np.asarray(sites.precision), sites.shift
-    if compiled.COMPILED and own is None and b.ndim and _is_small(design):
+    if compiled.COMPILED and own is None and _is_small(design, sites):
         return _compiled_view(design, sites, alpha, flat_intercept)
+    b, h = np.asarray(sites.precision), sites.shift
     level, variance = 0.0, 0.0
     if flat_intercept:
         total = float(b.sum())
@@ -78,23 +78,31 @@ def take_view(design: Columns, sites: Sites, alpha: FloatArray, flat_intercept: 
         posterior = gaussian_posterior(design, b, h - b * level, alpha)
     else:
         posterior = gaussian_posterior(design, b, h - b * level, alpha + own.precision, own.shift)
-    return View(design, sites, posterior, level, variance, level + design.predict(posterior.mean))
+    eta = level + design.predict(posterior.mean)
+    value = integral(sites.value(eta), posterior.mean, alpha, posterior.logdet) + _log_of_level(variance)
+    return View(design, sites, posterior, level, variance, eta, value)
 
 
-def _is_small(design: Columns) -> TypeGuard[FormedColumns]:
-    """Whether the columns are formed and fewer than rows."""
-    return design.is_plain and design.n_columns <= design.n_rows
+def _log_of_level(variance: float) -> float:
+    """½ log 2π variance, what the integral over a flat intercept brings; 0 without one."""
+    return 0.5 * math.log(2 * math.pi * variance) if variance else 0.0
+
+
+def _is_small(design: Columns, sites: Sites) -> TypeGuard[FormedColumns]:
+    """Whether the columns are formed and fewer than rows, and each row has its own site."""
+    return design.is_plain and design.n_columns <= design.n_rows and isinstance(sites.precision, np.ndarray)
 
 
 def _compiled_view(design: FormedColumns, sites: Sites, alpha: FloatArray, flat_intercept: bool) -> View:
-    ladder = list(JITTER_LADDER)
-    mean, Sigma, root, logdet, jitter, eta, offset, level, variance = compiled.native.take_view(
-        design.Phi, np.asarray(sites.precision), sites.shift, alpha, flat_intercept, ladder
+    b = np.asarray(sites.precision)
+    mean, Sigma, root, logdet, jitter, offset, level, variance, eta, value = compiled.native.take_view(
+        design.Phi, b, sites.shift, sites.const, alpha, flat_intercept, JITTERS
     )
     var = Sigma.diagonal()
     gamma, zeros = relevance(alpha, var), np.zeros(len(alpha))
     posterior = GaussianPosterior(mean, var, gamma, logdet, root, zeros, 1, jitter, Sigma)
-    return View(FormedColumns(design.Phi, offset) if flat_intercept else design, sites, posterior, level, variance, eta)
+    centred = FormedColumns(design.Phi, offset) if flat_intercept else design
+    return View(centred, sites, posterior, level, variance, eta, value)
 
 
 class WStep(NamedTuple):
@@ -125,11 +133,8 @@ class Point(Protocol):
     def likelihood(self) -> Likelihood:
         """With its present parameters."""
 
-    def keep(self, which: BoolArray) -> Self:
-        """Without some of the weights, the others unchanged."""
-
-    def reduced(self, which: BoolArray, view: View) -> Self:
-        """Without some of the weights, where the view expects the others to be then."""
+    def keep(self, which: BoolArray, view: View | None = None) -> Self:
+        """Without some of the weights; the others unchanged or, given a view, where it expects them to be then."""
 
     def grow(self, n: int) -> Self:
         """With n weights more, at zero."""
@@ -180,12 +185,13 @@ class Mode:
     _log_density: list[FloatArray] = field(default_factory=list, compare=False, repr=False)
     """log p(tₙ | ηₙ) of every row, once it was asked for."""
 
-    def keep(self, which: BoolArray) -> "Mode":
-        """Without some of the weights."""
-        return Mode(self.likelihood, self.w[which], self.level)
+    def keep(self, which: BoolArray, view: View | None = None) -> "Mode":
+        """Without some of the weights.
 
-    def reduced(self, which: BoolArray, view: View) -> "Mode":
-        """The other weights take over: μ - Σ_d Σ_dd⁻¹ μ_d for the dropped ones d, by the rule of a deletion."""
+        With a view the others take over: μ - Σ_d Σ_dd⁻¹ μ_d for the dropped ones d, by the rule of a deletion.
+        """
+        if view is None:
+            return Mode(self.likelihood, self.w[which], self.level)
         posterior = view.posterior
         Sigma, drop = posterior.covariance(), ~which
         share = np.linalg.solve(Sigma[np.ix_(drop, drop)], posterior.mean[drop])
@@ -227,10 +233,10 @@ class Mode:
         With a Gaussian prior this is the view's own integral, which at a distance δ from the mode is wrong by δ³ only.
         """
         if np.isinf(problem.prior.floor) and problem.prior.weight_sites(self.w) is None:
-            return view.integral(alpha)
+            return view.integral
         value = self.penalised(problem, design, alpha) + 0.5 * view.posterior.logdet
         value += problem.prior.log_mass(self.w, view.posterior.var)
-        return value + (0.5 * float(np.log(2 * np.pi * view.level_variance)) if view.level_variance else 0.0)
+        return value + _log_of_level(view.level_variance)
 
     def weights(self, problem: "Problem", view: View) -> FloatArray:
         """The mode where the prior is bounded; else the posterior mean, which is one Newton step ahead of it."""
@@ -252,20 +258,23 @@ class Mode:
         Weights have a floor in some models. One at the floor that the slope pushes against it stays there, the others
         take Newton's step among themselves, cut at the floor (Bertsekas 1982).
         """
-        goal, here, floor = self._goal(problem, design, view, alpha), self.eta(design), problem.prior.floor
-        aim, value = goal.eta(design), self.penalised(problem, design, alpha)
-        nothing = ROUNDING * (1 + abs(value))  # at the mode the last and best step may seem to lose so much
-        part = 1.0
-        for _ in range(HALVINGS):
-            w, level = self.w + part * (goal.w - self.w), self.level + part * (goal.level - self.level)
-            if np.isinf(floor):
-                there = Mode(self.likelihood, w, level, here + part * (aim - here))
-            else:
-                there = Mode(self.likelihood, np.maximum(w, floor), level)
-            if there.penalised(problem, design, alpha) >= value - nothing:
+        goal, floor = self._goal(problem, design, view, alpha), problem.prior.floor
+        there = goal if floor == -np.inf else self._towards(goal, design, 1.0, floor)
+        value = self.penalised(problem, design, alpha)
+        least = value - ROUNDING * (1 + abs(value))  # at the mode the last and best step may seem to lose so much
+        for power in range(1, HALVINGS + 1):
+            if there.penalised(problem, design, alpha) >= least:
                 return there
-            part /= 2
+            there = self._towards(goal, design, 0.5**power, floor)
         return self
+
+    def _towards(self, goal: "Mode", design: Columns, part: float, floor: float) -> "Mode":
+        """A part of the way to a goal, cut at the floor."""
+        w, level = self.w + part * (goal.w - self.w), self.level + part * (goal.level - self.level)
+        if floor > -np.inf:
+            return Mode(self.likelihood, np.maximum(w, floor), level)
+        here = self.eta(design)
+        return Mode(self.likelihood, w, level, here + part * (goal.eta(design) - here))
 
     def _goal(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Mode":
         """Where Newton's whole step leads."""
@@ -319,11 +328,7 @@ class Contact:
     before: tuple[FloatArray, ...] = field(default=(), compare=False, repr=False)
     """The contact points before these, since the last extrapolation."""
 
-    def keep(self, which: BoolArray) -> "Contact":
-        """Rows stay when weights go."""
-        return replace(self, before=())
-
-    def reduced(self, which: BoolArray, view: View) -> "Contact":
+    def keep(self, which: BoolArray, view: View | None = None) -> "Contact":
         """Rows stay when weights go."""
         return replace(self, before=())
 
@@ -341,7 +346,7 @@ class Contact:
 
     def value(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> float:
         """The bound on the log evidence, less ½ log|A| and the hyper-prior."""
-        return view.integral(alpha)
+        return view.integral
 
     def weights(self, problem: "Problem", view: View) -> FloatArray:
         """The posterior mean."""
@@ -382,7 +387,7 @@ class Contact:
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at these contact points, and the tightest ones for the next step."""
         view = self.view(problem, design, alpha)
-        return WStep(view, view.integral(alpha), replace(self, xi=self.tightest(problem, view)))
+        return WStep(view, view.integral, replace(self, xi=self.tightest(problem, view)))
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> "Contact":
         """With the likelihood's own parameters re-estimated."""

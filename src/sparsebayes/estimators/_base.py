@@ -9,7 +9,7 @@ from functools import cache, wraps
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from threadpoolctl import ThreadpoolController
@@ -191,6 +191,15 @@ def warn_unless_converged(model: Any) -> None:
         )
     elif not model.converged_:
         warn_not_converged(gap, model.tol, model.max_iter, ConvergenceWarning)
+
+
+class NamedParameters(BaseEstimator):
+    """An estimator whose parameters are read off the signature once: scikit-learn asks for them in every fit."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        return super()._get_param_names()
 
 
 class SupportMixin:

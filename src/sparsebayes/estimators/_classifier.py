@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import SupportMixin, checked_weight, counted
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
 
 
-class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, BaseEstimator):
+class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, NamedParameters):
     """A classifier with a Gaussian posterior per class; two classes need one.
 
     Subclasses give `_fit_binary`, which takes whatever stands for the inputs, and the parameters `proba`,
@@ -39,10 +39,10 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, B
         """The same, and which of the rows given are left."""
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
+        encoder = LabelEncoder()
+        codes = encoder.fit_transform(y)
         self.classes_ = encoder.classes_
         weight = checked_weight(sample_weight, X)
-        codes = encoder.transform(y)
         if self.class_weight == "balanced":
             # By weight, not by rows: an integer weight must stay the same as repeated rows.
             share = np.bincount(codes, weights=weight) / weight.sum()
@@ -52,7 +52,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, B
         counts = weight > 0
         if not counts.all():
             X, codes, weight = X[counts], codes[counts], weight[counts]
-        if len(np.unique(codes)) < 2:
+        if np.count_nonzero(np.bincount(codes)) < 2:
             raise ValueError(
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"

@@ -2,24 +2,23 @@
 
 import warnings
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
-from sparsebayes.estimators._base import SupportMixin, checked_weight, warn_unless_converged
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
 
 
-class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, BaseEstimator):
+class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, NamedParameters):
     """A regressor with a Gaussian posterior for each output; `fit` sets `_fits` and `_single` (1-D y)."""
 
     _fits: Sequence[LinearFit]
@@ -27,12 +26,6 @@ class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Ba
     fit_intercept: bool
     tol: float
     max_iter: int
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Read off the signature once: scikit-learn asks for them in every fit and every copy."""
-        return super()._get_param_names()
 
     def _numbers(self, name: str) -> Any:
         """A number of each fit: plain for 1-D y, an array for 2-D y."""

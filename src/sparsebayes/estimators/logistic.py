@@ -102,6 +102,8 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
     optimality_gap_ : float
         Nats that the best single change would bring by the local Gaussian view, which may promise more than a move
         really brings (the search tries it, and counts only what is real); largest on nearly separable classes.
+    inclusion_probability_, coef_std_, n_features_posterior_, chain_error_, effective_sample_size_, n_flips_
+        With averaging only, as in `ARDRegressor`; so are `credible_sets_` and the best single model, `model_`.
     evidence_path_, converged_, n_iter_, n_jittered_
         As in `ARDRegressor`.
     n_features_in_, feature_names_in_

@@ -92,6 +92,8 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         Log probability of y with the weights integrated out, by Laplace's method.
     optimality_gap_ : float
         Nats that the best single change would bring by the local Gaussian approximation.
+    inclusion_probability_, coef_std_, n_features_posterior_, chain_error_, effective_sample_size_, n_flips_
+        With averaging only, as in `ARDRegressor`; so are `credible_sets_` and the best single model, `model_`.
     evidence_path_, converged_, n_iter_, n_jittered_
         As in `ARDRegressor`.
     n_features_in_, feature_names_in_

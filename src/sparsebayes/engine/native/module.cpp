@@ -1,9 +1,11 @@
 // The compiled form of engine/state.py: same numbers, no decisions.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <tuple>
 
 #include "flips.hpp"
@@ -113,30 +115,28 @@ NB_MODULE(_native, module) {
     module.def(
         "take_view",
         [](nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> Phi, Contiguous b, Contiguous h,
-           nb::handle alpha, bool flat_intercept, const Vector &jitter_ladder) {
+           Contiguous c, nb::handle alpha, bool flat_intercept, const Vector &jitter_ladder) {
             const Vector precisions = numbers(alpha);
             view::View found = [&] {
                 nb::gil_scoped_release unlocked;
-                return view::take(Phi.data(), Phi.shape(0), Phi.shape(1), b.data(), h.data(), precisions,
-                                  flat_intercept, jitter_ladder);
+                return view::take(Phi.data(), Phi.shape(0), Phi.shape(1), b.data(), h.data(), c.data(),
+                                  precisions, flat_intercept, jitter_ladder);
             }();
             Posterior &posterior = found.posterior;
             const size_t K = precisions.size();
-            double logdet = -2 * posterior.half_logdet;
-            for (const double each : precisions) logdet -= std::log(each);
             for (size_t k = 0; k < K; ++k) std::fill_n(&posterior.root(0, k), k, 0.0);
             return nb::make_tuple(array(std::move(posterior.mean)), array(std::move(posterior.Sigma.at), K, 2),
-                                  array(std::move(posterior.root.at), K, 2), logdet, posterior.jitter,
-                                  array(std::move(found.eta)), array(std::move(found.offset)), found.level,
-                                  found.level_variance);
+                                  array(std::move(posterior.root.at), K, 2), found.logdet, posterior.jitter,
+                                  array(std::move(found.offset)), found.level, found.level_variance,
+                                  array(std::move(found.eta)), found.integral);
         },
-        "Phi"_a, "b"_a, "h"_a, "alpha"_a, "flat_intercept"_a, "jitter_ladder"_a);
+        "Phi"_a, "b"_a, "h"_a, "c"_a, "alpha"_a, "flat_intercept"_a, "jitter_ladder"_a);
     module.def(
         "newton_step",
         [](nb::handle alpha, nb::handle mean, nb::ndarray<const double, nb::ndim<2>, nb::f_contig, nb::device::cpu> Sigma,
            double n, nb::handle own_slope, nb::handle own_curvature, double longest, double min_gamma,
            const Vector &damping) {
-            auto [step, promise] = view::newton_step(numbers(alpha), numbers(mean), Sigma.data(), n, numbers(own_slope),
+            auto [step, promise] = scales::newton_step(numbers(alpha), numbers(mean), Sigma.data(), n, numbers(own_slope),
                                                      numbers(own_curvature), {longest, min_gamma, damping});
             return nb::make_tuple(array(std::move(step)), promise);
         },
@@ -147,13 +147,16 @@ NB_MODULE(_native, module) {
             "__init__",
             [](State *self, nb::object problem, Indices active, Vector alpha, double noise, double a, nb::handle b,
                double rate, double min_alpha, bool positive, nb::handle nats, double copy, double lost_digits,
-               std::int64_t working, std::int64_t prefetch, Vector jitter_ladder) {
+               std::int64_t working, std::int64_t prefetch, double min_share_left, Vector jitter_ladder,
+               Vector step_parts, double longest, double min_gamma, Vector damping) {
                 Problem read = read_problem(problem, a, numbers(b), rate, min_alpha, positive, numbers(nats));
-                Constants constants{copy, lost_digits, working, prefetch, std::move(jitter_ladder)};
+                Constants constants{copy, lost_digits, min_share_left, working, prefetch, std::move(jitter_ladder),
+                                    std::move(step_parts), {longest, min_gamma, std::move(damping)}};
                 new (self) State(std::move(read), std::move(constants), active, alpha, noise);
             },
             "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a,
-            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "jitter_ladder"_a)
+            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "min_share_left"_a,
+            "jitter_ladder"_a, "step_parts"_a, "longest"_a, "min_gamma"_a, "damping"_a)
         .def("survey", [](State &self, nb::tuple price) {
             const MarginalPrice numbers = marginal(price);
             nb::gil_scoped_release unlocked;
@@ -168,20 +171,31 @@ NB_MODULE(_native, module) {
             "may_add"_a, "min_novelty"_a, "price"_a)
         .def(
             "advance",
-            [](State &self, std::int64_t n, double tol, std::int64_t additions, double min_novelty, nb::list prices,
-               double noise_floor) {
-                std::vector<MarginalPrice> table;
-                for (nb::handle price : prices) table.push_back(marginal(nb::cast<nb::tuple>(price)));
+            [](State &self, std::int64_t n, double tol, std::int64_t additions, double min_novelty, nb::callable price,
+               double noise_floor, bool follows, std::int64_t every, const std::string &due) {
+                std::map<size_t, MarginalPrice> known;  // by the number of units
+                const auto price_of = [&](size_t k) {
+                    if (const auto found = known.find(k); found != known.end()) return found->second;
+                    nb::gil_scoped_acquire lock;
+                    return known[k] = marginal(nb::cast<nb::tuple>(price(k)));
+                };
                 nb::gil_scoped_release unlocked;
-                return self.advance(n, tol, additions, min_novelty, table, noise_floor);
+                return self.advance(n, tol, additions, min_novelty, price_of, noise_floor, follows, every, due);
             },
-            "n"_a, "tol"_a, "additions"_a, "min_novelty"_a, "prices"_a, "noise_floor"_a)
+            "n"_a, "tol"_a, "additions"_a, "min_novelty"_a, "price"_a, "noise_floor"_a, "follows"_a, "every"_a,
+            "due"_a)
         .def("move", &State::move, "j"_a, "alpha"_a, unlocked)
-        .def("set_scales", &State::set_scales, "alpha"_a, "noise"_a, unlocked)
+        .def("set_scales", [](State &self, nb::handle alpha, double noise) {
+            const Vector inside = numbers(alpha);
+            nb::gil_scoped_release unlocked;
+            self.set_scales(inside, noise);
+        }, "alpha"_a, "noise"_a)
+        .def("joint_step", &State::joint_step, "tol"_a, "noise_floor"_a, unlocked)
         .def("rescale", &State::rescale, "noise_floor"_a)
         .def("refresh", &State::refresh, unlocked)
         .def_ro("active", &State::active)
         .def_ro("noise", &State::noise)
+        .def_ro("age", &State::age)
         .def_ro("evidence", &State::evidence)
         .def_ro("objective", &State::objective)
         .def_ro("outside_gain", &State::outside_gain)

@@ -65,10 +65,4 @@ struct Problem {
     size_t n_columns() const { return projection.size(); }
 };
 
-struct Constants {
-    double copy, lost_digits;
-    std::int64_t working, prefetch;
-    Vector jitter_ladder;
-};
-
 }  // namespace gaussian

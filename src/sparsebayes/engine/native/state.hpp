@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "posterior.hpp"
 #include "problem.hpp"
 #include "rules.hpp"
+#include "scales.hpp"
 
 namespace gaussian {
 
@@ -30,6 +33,13 @@ struct MarginalPrice {
 
 using Step = std::tuple<double, double, size_t, double, const char *>;  // the fields of Info in engine/loop.py
 
+struct Constants {
+    double copy, lost_digits, min_share_left;
+    std::int64_t working, prefetch;
+    Vector jitter_ladder, step_parts;
+    scales::Limits step;
+};
+
 class State {
 public:
     const Problem problem;
@@ -39,6 +49,7 @@ public:
     Posterior posterior;
     Indices working;            // candidates whose S and Q are current; those of others are of the last survey,
     double outside_gain = 0.0;  // when this was the largest gain of one of them
+    std::int64_t age = 0;       // moves since everything was computed from scratch
     double noise, evidence = 0.0, objective = 0.0, residual = 0.0, gamma_sum = 0.0;
     std::vector<int> copies;   // of how many columns in the model each candidate is a multiple
     std::vector<Vector> gram;  // ΦᵀΦ_active, a column of all candidates for each in the model
@@ -134,6 +145,7 @@ public:
 
     // Give a column the precision α (∞: take it out). Returns which of the three actions that was.
     const char *move(std::int64_t j, double to) {
+        ++age;
         const double was = alpha[j], a = problem.a, b = problem.b[j];
         if (std::isinf(was)) {
             update_factors(j);
@@ -158,54 +170,75 @@ public:
 
     // Up to n best moves in a row; see engine/state.py.
     std::vector<Step> advance(std::int64_t n, double tol, std::int64_t additions, double min_novelty,
-                              const std::vector<MarginalPrice> &prices, double noise_floor) {
+                              const std::function<MarginalPrice(size_t)> &price, double noise_floor,
+                              bool follows, std::int64_t every, const std::string &due) {
         std::vector<Step> made;
-        const std::int64_t first = static_cast<std::int64_t>(active.size()) - n;
         while (static_cast<std::int64_t>(made.size()) < n) {
-            const auto k = static_cast<std::int64_t>(active.size());
-            const Move next = best(additions > 0, min_novelty, prices[k - first]);
+            const size_t k = active.size();
+            const Move next = best(additions > 0, min_novelty, price(k));
             if (!(next.gain > std::max(tol, outside_gain))) break;
             const double before = objective;
             const char *action = move(next.j, next.alpha);
-            additions -= static_cast<std::int64_t>(active.size()) > k;
-            if (noise_floor > 0) rescale(noise_floor);
+            additions -= active.size() > k;
+            if (follows) rescale(noise_floor);
             made.emplace_back(before, next.gain, active.size(), posterior.jitter, action);
+            if (age < every) continue;
+            if (due == "joint")
+                joint_step(tol, follows ? noise_floor : 0.0);
+            else
+                set_scales(alpha_inside(), due == "noise" ? next_noise(noise_floor) : noise);
         }
         return made;
     }
 
     // All precisions of the model, and the noise; everything that depends on them from scratch.
     void set_scales(const Vector &inside, double noise_) {
-        for (size_t k = 0; k < active.size(); ++k) alpha[active[k]] = inside[k];
-        noise = noise_;
+        assign(inside, noise_);
         refresh();
+    }
+
+    // One Newton step of all log α together, or a part of it; see engine/state.py.
+    void joint_step(double tol, double noise_floor) {
+        const double before = objective, noise_before = noise;
+        const Vector inside = alpha_inside();
+        Vector slope(inside.size()), curvature(inside.size()), to(inside.size());
+        for (size_t k = 0; k < inside.size(); ++k) {
+            const double rate = problem.b[active[k]] * inside[k], pull = 0.5 * strength() / inside[k];
+            slope[k] = problem.a - rate + pull;
+            curvature[k] = rate + pull;
+        }
+        const double n = noise_floor > 0 ? problem.n + 2 * problem.c : OUT;
+        const auto [step, promise] =
+            scales::newton_step(inside, mean, Sigma.at.data(), n, slope, curvature, constants.step);
+        if (promise > tol) {
+            for (const double part : constants.step_parts) {
+                for (size_t k = 0; k < inside.size(); ++k) to[k] = inside[k] * std::exp(part * step[k]);
+                assign(to, noise_before);
+                refresh_model();
+                if ((noise_floor > 0 ? rescaled(noise_floor).objective : objective) < before) continue;
+                refresh_working();
+                if (noise_floor > 0) rescale(noise_floor);
+                return;
+            }
+        }
+        set_scales(inside, noise_before);
     }
 
     // Multiply σ² and all prior variances by one factor, the best: μ stays, Σ grows with the factor, S and Q shrink.
     void rescale(double noise_floor) {
-        const double best = (2 * problem.d + residual + noise * penalty()) / (2 * problem.c + problem.n);
-        const double to = std::max(best, noise_floor), factor = to / noise;
-        objective -= (0.5 * problem.n + problem.c) * (std::log(factor) + best / to - best / noise);
+        const Rescaled best = rescaled(noise_floor);
+        const double factor = best.noise / noise;
+        objective = best.objective;
         for (const auto j : active) alpha[j] /= factor;
         for (double &entry : Sigma.at) entry *= factor;
         for (const auto m : working) S[m] /= factor, Q[m] /= factor;
-        noise = to;
+        noise = best.noise;
     }
 
     // The model and the working set from scratch, for the present α and σ².
     void refresh() {
-        Vector projection;
-        for (const auto j : active) projection.push_back(problem.projection[j]);
-        find_posterior(G, projection, alpha_inside(), 1 / noise, constants.jitter_ladder, posterior);
-        compute_factors(working.size(), [this](size_t k) { return working_gram.data() + k * working.size(); },
-                        [this](size_t i) { return working[i]; });
-        measure();
-        constexpr double two_pi = 6.283185307179586476925;
-        double fit = -0.5 * problem.n_weighted * std::log(two_pi * noise) - residual / (2 * noise);
-        if (problem.flat_intercept) fit += 0.5 * std::log(two_pi * noise / problem.n_weighted);
-        evidence = fit - 0.5 * penalty() - posterior.half_logdet;
-        objective = evidence + rules::log_hyper_prior(1 / noise, problem.c, problem.d) - 0.5 * strength() * variance_sum();
-        for (const auto j : active) objective += rules::log_hyper_prior(alpha[j], problem.a, problem.b[j]);
+        refresh_model();
+        refresh_working();
     }
 
 private:
@@ -216,6 +249,50 @@ private:
     Indices starting;
     bool flat, one_price;
     Vector block, square, explained;  // scratch of `compute_factors`
+
+    struct Rescaled {
+        double noise, objective;
+    };
+
+    // The best common factor of σ² and all prior variances: the noise with it, and the objective there.
+    Rescaled rescaled(double noise_floor) const {
+        const double best = (2 * problem.d + residual + noise * penalty()) / (2 * problem.c + problem.n);
+        const double to = std::max(best, noise_floor);
+        return {to, objective - (0.5 * problem.n + problem.c) * (std::log(to / noise) + best / to - best / noise)};
+    }
+
+    // σ² by MacKay's rule, kept above the floor: engine/least_squares.py, next_noise.
+    double next_noise(double noise_floor) const {
+        const double d = problem.d + 0.5 * problem.rate * variance_sum(), left = problem.n - gamma_sum;
+        const bool used_up = left < constants.min_share_left * problem.n;  // then by EM
+        const double share = used_up ? noise * gamma_sum : 0.0;
+        return std::max((2 * d + residual + share) / (2 * problem.c + (used_up ? problem.n : left)), noise_floor);
+    }
+
+    void assign(const Vector &inside, double noise_) {
+        for (size_t k = 0; k < active.size(); ++k) alpha[active[k]] = inside[k];
+        noise = noise_;
+    }
+
+    void refresh_model() {
+        age = 0;
+        Vector projection;
+        for (const auto j : active) projection.push_back(problem.projection[j]);
+        find_posterior(G, projection, alpha_inside(), 1 / noise, constants.jitter_ladder, posterior);
+        measure();
+        constexpr double two_pi = 6.283185307179586476925;
+        double fit = -0.5 * problem.n_weighted * std::log(two_pi * noise) - residual / (2 * noise);
+        if (problem.flat_intercept) fit += 0.5 * std::log(two_pi * noise / problem.n_weighted);
+        evidence = fit - 0.5 * penalty() - posterior.half_logdet;
+        objective = evidence + rules::log_hyper_prior(1 / noise, problem.c, problem.d) - 0.5 * strength() * variance_sum();
+        for (const auto j : active) objective += rules::log_hyper_prior(alpha[j], problem.a, problem.b[j]);
+    }
+
+    // S and Q of the working set; the posterior must be from scratch.
+    void refresh_working() {
+        compute_factors(working.size(), [this](size_t k) { return working_gram.data() + k * working.size(); },
+                        [this](size_t i) { return working[i]; });
+    }
 
     size_t place_of(std::int64_t j) const { return std::find(active.begin(), active.end(), j) - active.begin(); }
 
