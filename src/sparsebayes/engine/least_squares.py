@@ -4,9 +4,8 @@ For Gaussian noise it is the problem itself. For any other likelihood it is the 
 model, with the noise variance fixed at one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,10 +119,16 @@ class LeastSquares:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
         return is_free(self.price) and self.prior.is_scale_free
 
-    @cached_property
-    def marginal_price(self) -> Callable[[int], Marginal]:
+    def marginal_price(self, k: int) -> Marginal:
         """Of a model of so many units, where all have one price; a search asks again and again."""
-        return cache(lambda k: Marginal.at(self.price, range(k)))
+        if k not in self._marginals:
+            self._marginals[k] = Marginal.at(self.price, range(k))
+        return self._marginals[k]
+
+    @cached_property
+    def _marginals(self) -> dict[int, Marginal]:
+        """By the number of units, as far as they were asked for. A cached function could not be sent to a worker."""
+        return {}
 
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""

@@ -67,13 +67,15 @@ def averaged_fit(
     reference: FloatArray,
     *,
     level: float | None,
+    mean_level: float | None = None,
     unit: float = 1.0,
     noise: float = 0.0,
     freedom: float = np.inf,
 ) -> AveragedFit:
     """Averages in the data's units: w = w_standard / scale, and y = level + unit t (level None: no intercept).
 
-    The intercept of the draws is measured from `level`.
+    The intercept of the draws is measured from `level`. `mean_level` is its posterior mean where that is known;
+    otherwise it is the mean of the draws.
     """
     drawn = np.zeros((len(found.draws), len(found.probability)))
     for row, draw in zip(drawn, found.draws, strict=True):
@@ -85,7 +87,8 @@ def averaged_fit(
     share = share / share.sum()
     if level is not None:
         levels = level + unit * np.array([draw.level for draw in found.draws])
-        drawn, mean = np.column_stack([drawn, levels]), np.append(mean, share @ levels)
+        drawn = np.column_stack([drawn, levels])
+        mean = np.append(mean, share @ levels if mean_level is None else mean_level)
     root = np.sqrt(share)[:, None] * (drawn - share @ drawn)
     if len(root) > root.shape[1]:
         root = np.linalg.qr(root, mode="r")

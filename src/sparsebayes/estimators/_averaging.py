@@ -138,17 +138,19 @@ class AveragingMixin:
             callback=progress(self.verbose),
         )
 
-    def _average_gaussian(self, problem: LeastSquares, nats: FloatArray | float, start: IntArray) -> Averaged:
+    def _average_gaussian(
+        self, problem: LeastSquares, nats: FloatArray | float, usual: float, start: IntArray
+    ) -> Averaged:
         """Averages over the models of a least-squares problem whose noise is learned."""
-        log_prior, rate = self._prior_odds(nats, problem.column_energy > 0)
+        log_prior, rate = self._prior_odds(nats, usual, problem.column_energy > 0)
         sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate))
         prepare(sets)
         run = partial(chain.run, sets)
         return self._sampled(run, start, problem.projection, log_prior, problem.design.n_rows)
 
-    def _average_classes(self, problem: Problem, nats: FloatArray | float, start: IntArray) -> Averaged:
+    def _average_classes(self, problem: Problem, nats: FloatArray | float, usual: float, start: IntArray) -> Averaged:
         """Averages over the models of a logistic problem."""
-        log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
+        log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
         n_features = int(np.isfinite(log_prior).sum())
         prior = InclusionPrior.of(n_features, rate, noise=LOGISTIC_VARIANCE, typical=LOGISTIC_VARIANCE)
         chains = Augmented(problem, log_prior, prior)
@@ -162,13 +164,14 @@ class AveragingMixin:
         self,
         problem: Problem,
         nats: FloatArray | float,
+        usual: float,
         start: IntArray,
         moments: tuple[FloatArray, FloatArray],
         noise: float,
         typical: float,
     ) -> Averaged:
         """Averages under sites that all models share; `moments` are mean and variance of every row's predictor."""
-        log_prior, rate = self._prior_odds(nats, np.isfinite(problem.design.unit))
+        log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
         prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical)
 
         def sample(least_squares: LeastSquares) -> Averaged:
@@ -179,18 +182,18 @@ class AveragingMixin:
 
         return average_under_sites(problem, *moments, sample)
 
-    def _prior_odds(self, nats: FloatArray | float, usable: AnyArray) -> tuple[FloatArray, float | None]:
+    def _prior_odds(self, nats: FloatArray | float, usual: float, usable: AnyArray) -> tuple[FloatArray, float | None]:
         """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.
 
-        One price for all features is a rate of its own. Prices feature by feature are odds relative to the usual price
-        log D; a feature that costs nothing is in every model.
+        One price for all features is a rate of its own. Prices feature by feature are odds relative to the `usual`
+        price; a feature that costs nothing is in every model.
         """
         log_prior = np.where(usable, 0.0, -np.inf)
         if isinstance(self.min_gain, str):
             return log_prior, None
         if np.ndim(nats) == 0:
             return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, STEEPEST))))
-        relative = np.where(np.asarray(nats) > 0, np.log(len(usable)) - np.asarray(nats), np.inf)
+        relative = np.where(np.asarray(nats) > 0, usual - np.asarray(nats), np.inf)
         return np.where(usable, relative, -np.inf), None
 
     def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:

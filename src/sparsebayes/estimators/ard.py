@@ -325,13 +325,14 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         single = units.fit(problem, result, n_features)
         if not averages:
             return single, None
-        found = self._average_gaussian(problem, price, result.active)
+        found = self._average_gaussian(problem, price, usual, result.active)
         return single, averaged_fit(
             single,
             found,
             units.scale,
             rows.origin,
             level=centre if flat else None,
+            mean_level=centre,
             unit=unit,
             noise=found.rest / max(problem.n - 2, 1.0),
             freedom=problem.n,

@@ -77,8 +77,10 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         Largest number of steps.
     tol : float, default=1e-6
         Iterations end when neither the objective (in nats) nor the log precisions move by more than this.
+    average, n_chains, max_flips, random_state
+        As in `ARDRegressor`: by default predictions and weights are averaged over models.
     n_jobs : int, default=None
-        Parallel one-vs-rest fits, with more than two classes.
+        Parallel one-vs-rest fits, with more than two classes; and parallel chains, with averaging.
     verbose : int, default=0
         1: a live line in terminals and notebooks says how the fit goes. 2: a line on standard error for each step.
 
@@ -300,11 +302,13 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         single = glm_fit(problem, result, n_features)
         if not self._averages(X):
             return single, None
+        usual = classification_price(float(weight.sum()), n_features)
         if X.size <= LARGEST:
-            found = self._average_classes(problem, price, result.active)
+            found = self._average_classes(problem, price, usual, result.active)
         else:
             moments = single.latent(X), single.latent_variance(X)
-            found = self._average_by_sites(problem, price, result.active, moments, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE)
+            size = LOGISTIC_VARIANCE
+            found = self._average_by_sites(problem, price, usual, result.active, moments, size, size)
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
 
     def _solve(self, problem: Problem) -> Result:

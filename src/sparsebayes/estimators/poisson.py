@@ -196,7 +196,8 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
     ) -> tuple[LinearFit, AveragedFit | None, DenseRows]:
         """The single model and the average in the data's units; the search works on columns of mean square one."""
         n_features = X.shape[1]
-        price = feature_prices(self, classification_price(float(weight.sum()), n_features))
+        usual = classification_price(float(weight.sum()), n_features)
+        price = feature_prices(self, usual)
         rows = DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted()
         problem = Problem(
             design=rows,
@@ -213,7 +214,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             return single, None, rows
         moments = single.latent(X), single.latent_variance(X)
         rate = float(weight @ y / weight.sum())
-        found = self._average_by_sites(problem, price, result.active, moments, 1 / rate, TYPICAL)
+        found = self._average_by_sites(problem, price, usual, result.active, moments, 1 / rate, TYPICAL)
         level = 0.0 if self.fit_intercept else None
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows
 
