@@ -20,6 +20,11 @@ def ours(X, y, **parameters):
     return model.active_, model.predict
 
 
+def ours_single(X, y):
+    """The best single model."""
+    return ours(X, y, average=False)
+
+
 def ours_textbook(X, y):
     """Plain evidence maximisation."""
     return ours(X, y, min_gain=0)
@@ -62,6 +67,7 @@ def oracle(X, y, true):
 
 PEERS = {
     "sparsebayes": ours,
+    "sparsebayes, average=False": ours_single,
     "sparsebayes, min_gain=0": ours_textbook,
     "scikit-learn ARDRegression": sklearn_ard,
     "scikit-learn LassoCV": lasso_cv,

@@ -24,16 +24,19 @@ model = ARDRegressor().fit(X, y)
 lasso = LassoCV().fit(X, y)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharex=True, sharey=True, layout="constrained")
-std = np.zeros(2000)
-std[model.active_] = np.sqrt(np.diag(model.covariance_))
-for axis, coef, title in (
-    (axes[0], lasso.coef_, f"cross-validated lasso: {np.count_nonzero(lasso.coef_)} kept"),
-    (axes[1], model.coef_, f"ARDRegressor: {len(model.active_)} kept, with 95 % intervals"),
+ends = np.abs(model.coef_interval(0.95) - model.coef_[:, None]).T
+for axis, coef, kept, title in (
+    (
+        axes[0],
+        lasso.coef_,
+        np.flatnonzero(lasso.coef_),
+        f"lasso, cross-validated: {np.count_nonzero(lasso.coef_)} kept",
+    ),
+    (axes[1], model.coef_, model.active_, f"ARDRegressor: {len(model.active_)} claimed, with 95 % intervals"),
 ):
-    kept = np.flatnonzero(coef)
     axis.axhline(0, color="0.8", lw=1, zorder=0)
     axis.plot(np.flatnonzero(true), true[true != 0], "o", mfc="none", mec="#b5532a", ms=11, label="truth")
-    error = 1.96 * std[kept] if coef is model.coef_ else None
+    error = ends[:, kept] if coef is model.coef_ else None
     axis.errorbar(kept, coef[kept], error, fmt=".", color="#0b6e4f", ms=7, capsize=3, label="estimate")
     axis.set(title=title, xlabel="feature")
     axis.spines[["top", "right"]].set_visible(False)

@@ -18,6 +18,7 @@ from sparsebayes.inspection import (
     CoverageDisplay,
     DecisionRegionsDisplay,
     EvidencePathDisplay,
+    InclusionDisplay,
     PredictiveBandDisplay,
     RelevanceDisplay,
     RelevanceSpectrumDisplay,
@@ -44,16 +45,17 @@ def save(display, name):
     print(f"{path.name}: {display.text()}")
 
 
-# Which measurements foretell the progression of diabetes?
+# Which measurements predict the progression of diabetes?
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X = X.rename(columns=DESCRIPTIONS)
 model = ARDRegressor().fit(X, y)
 relevance = RelevanceDisplay.from_estimator(model, X)
 save(relevance.plot(), "relevance")
-save(relevance.plot(quantity="gain"), "gain")
+save(RelevanceDisplay.from_estimator(model.model_, X).plot(quantity="gain"), "gain")
+save(InclusionDisplay.from_estimator(model).plot(), "inclusion")
 save(EvidencePathDisplay.from_estimator(model).plot(quantity="to-gain"), "path")
 
-selector = StabilitySelector(ARDRegressor(), n_resamples=100, random_state=0).fit(X, y)
+selector = StabilitySelector(ARDRegressor(average=False), n_resamples=100, random_state=0).fit(X, y)
 save(StabilityDisplay.from_estimator(selector).plot(), "stability")
 print(f"at most {selector.expected_false_selections():.1f} of the selected are expected to be there by chance")
 

@@ -319,6 +319,46 @@ def test_a_fit_is_watched_as_documented():
         stopped.fit(namespace["X"], namespace["y"])
 
 
+def test_which_features_matter_is_as_documented():
+    namespace = {}
+    for code in python_blocks("docs/which_features.md"):
+        exec(code, namespace)
+    model, X, y = namespace["model"], namespace["X"], namespace["y"]
+    probability = model.inclusion_probability_
+    np.testing.assert_array_equal(model.active_, [5])
+    assert probability[[0, 1]] == pytest.approx([0.83, 0.26], abs=0.06)  # twice what the chains' error allows
+    assert np.delete(probability, [0, 1, 5]).max() < 0.2
+    (pair,) = [found for found in model.credible_sets_ if len(found.features) > 1]
+    assert set(pair.features.tolist()) == {0, 1}
+    assert pair.probability > 0.999
+    np.testing.assert_allclose(model.predict(X), X.to_numpy() @ model.coef_ + model.intercept_)
+    assert namespace["forced"].inclusion_probability_[3] == 1
+    assert namespace["expensive"].inclusion_probability_[0] < 0.01
+    assert namespace["expensive"].inclusion_probability_[1] > 0.99
+    assert len(y) == 100
+
+
+def test_gains_are_conditional_as_documented(monkeypatch):
+    """A stand-in takes the place of the true feature, whose gain is then next to nothing; averaging sees both."""
+    monkeypatch.syspath_prepend(ROOT / "docs" / "figures")
+    from which_features import draw
+
+    X, y, w = draw("correlated", seed=9)
+    assert np.flatnonzero(w)[0] == 5
+    single = ARDRegressor(average=False).fit(X, y)
+    assert 6 in single.active_
+    assert 5 not in single.active_
+    assert single.gain_[[5, 6]] == pytest.approx([0.14, 26.7], rel=0.02)
+    assert single.relevance_[6] == pytest.approx(0.98, abs=0.005)
+    (found,) = [each for each in ARDRegressor().fit(X, y).credible_sets_ if 5 in each.features]
+    assert {5, 6} <= set(found.features.tolist())
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/min_gain.md", ROOT / "docs/which_features.md"])
+def test_no_place_is_left_to_fill_in(page):
+    assert not re.findall(r"^[A-Z]{5,}$", page.read_text(), flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("document", ["docs/counts.md", "docs/outliers.md"])
 def test_counts_and_outliers_are_as_documented(document):
     namespace = {}

@@ -193,7 +193,9 @@ def test_a_million_rows_take_seconds_and_little_memory(tmp_path):
         _, status, usage = os.wait4(process.pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     said = json.loads((tmp_path / "out").read_text())
-    assert {line["feature"] for line in said["kept"]} == {"x0", "x1", "kind=a"}
+    # kind=a is 1 less the other two columns, so that these are its stand-ins.
+    assert {"x0", "x1"} <= {line["feature"] for line in said["kept"]} <= {"x0", "x1", "kind=a"}
+    assert any("kind=a" in found["names"] for found in said["credible_sets"])
     assert said["coverage"]["found"] == pytest.approx(0.9, abs=0.002)  # six standard errors of a million rows
     # The matrix has 64 MB; a handful of copies, and the packages with 200 MB.
     assert usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) < 1.2e9
@@ -262,11 +264,10 @@ def test_a_search_that_is_cut_short_writes_its_result_and_says_so(tmp_path):
 
 
 def test_chains_that_do_not_agree_are_said():
-    """A standard error of an inclusion probability over 5 %."""
-    arguments = ["fit", "friedman1", "--model", "ard", "--cv", 2, "--set", "max_flips=8"]
-    result = here(*arguments)
+    """With two flips the standard error of an inclusion probability is 0.18."""
+    result = here("fit", "diabetes", "--model", "ard", "--cv", 2, "--set", "max_flips=2")
     assert result.exit_code == 4, result.output
-    assert "The chains DO NOT AGREE after 8 flips of each" in result.stdout
+    assert "The chains DO NOT AGREE after 2 flips of each" in result.stdout
     assert "--set max_flips" in result.stdout
     assert "NOT CONVERGED" not in result.stdout
 

@@ -18,25 +18,25 @@ def density(log_c, k, n_features, rate):
     return ratio / (1 + ratio) ** 2 * rate**k * (1 - rate) ** (n_features - k)
 
 
-def integrated(log_c, k, n_features):
-    """With π log-uniform, and with probability DENSE the highest."""
+def integrated(log_c, k, n_features, dense):
+    """With π log-uniform, and with probability `dense` the highest."""
     low, high = np.log(1 / (n_features + 1)), np.log(HIGHEST_RATE)
     at_top = density(log_c, k, n_features, HIGHEST_RATE)
     if high - low < 1e-9:
         return at_top
     spread, _ = quad(lambda x: density(log_c, k, n_features, np.exp(x)), low, high, epsabs=0, epsrel=1e-10)
-    return (1 - DENSE) * spread / (high - low) + DENSE * at_top
+    return (1 - dense) * spread / (high - low) + dense * at_top
 
 
+@pytest.mark.parametrize("dense", [0.0, DENSE])
 @pytest.mark.parametrize("n_features", N_FEATURES)
-def test_odds_of_one_feature_more_are_the_integral(n_features):
-    prior = InclusionPrior.of(n_features)
+def test_odds_of_one_feature_more_are_the_integral(n_features, dense):
+    prior = InclusionPrior.of(n_features, dense=dense)
     for slab in range(0, len(prior.slabs), 8):
         log_c = np.log(prior.slabs[slab])
         sizes = [k for k in (0, 1, 3, 6, 20, 99) if k < n_features]
-        expected = [np.log(integrated(log_c, k + 1, n_features) / integrated(log_c, k, n_features)) for k in sizes]
-        # The sum over rates gives both ends a full weight, the integral half of one. Measured: 0.08 for 200 features.
-        assert_allclose(prior.log_odds(slab)[sizes], expected, atol=0.1)
+        values = [[integrated(log_c, size, n_features, dense) for size in (k, k + 1)] for k in sizes]
+        assert_allclose(prior.log_odds(slab)[sizes], [np.log(more / less) for less, more in values], atol=0.08)
 
 
 @pytest.mark.parametrize("n_features", N_FEATURES)
@@ -45,7 +45,7 @@ def test_more_rates_change_little(n_features, monkeypatch):
     monkeypatch.setattr(inclusion, "RATES", 400)
     fine = InclusionPrior.of(n_features)
     for slab in range(0, len(coarse.slabs), 8):
-        assert_allclose(coarse.log_odds(slab), fine.log_odds(slab), atol=0.1)
+        assert_allclose(coarse.log_odds(slab), fine.log_odds(slab), atol=0.08)
 
 
 @pytest.mark.parametrize("n_features", N_FEATURES)

@@ -148,20 +148,20 @@ def alike(n=80, seed=0):
 
 
 @pytest.fixture(scope="module")
-def averaged():
+def average_model():
     return ARDRegressor().fit(*alike())
 
 
-def test_an_averaged_model_claims_what_is_sure(averaged):
-    (part,) = kept(averaged)
-    assert_array_equal(part.index, averaged.active_)
+def test_an_averaged_model_claims_what_is_sure(average_model):
+    (part,) = kept(average_model)
+    assert_array_equal(part.index, average_model.active_)
     assert_array_equal(part.index, [0])
     assert not len(part.gain)
     assert not len(part.near_misses())
-    assert_array_equal(part.interval(0.8), averaged.coef_interval(0.8)[[0]])
-    assert_array_equal(part.choice.probability, averaged.inclusion_probability_)
-    assert_array_equal(part.choice.weight, averaged.coef_)
-    probability = averaged.inclusion_probability_
+    assert_array_equal(part.interval(0.8), average_model.coef_interval(0.8)[[0]])
+    assert_array_equal(part.choice.probability, average_model.inclusion_probability_)
+    assert_array_equal(part.choice.weight, average_model.coef_)
+    probability = average_model.inclusion_probability_
     likely = part.choice.likely()
     assert_array_equal(np.sort(likely), np.flatnonzero((probability >= 0.5) & (probability < 0.9)))
     assert (np.diff(probability[likely]) <= 0).all()
@@ -171,23 +171,23 @@ def test_an_averaged_model_claims_what_is_sure(averaged):
     assert part.choice.stand_ins(0) == part.choice.stand_ins(7) == []
 
 
-def test_the_best_single_model_is_shown_as_one(averaged):
-    (part,) = kept(averaged.model_)
+def test_the_best_single_model_is_shown_as_one(average_model):
+    (part,) = kept(average_model.model_)
     assert part.choice is None
-    assert_array_equal(part.gain, averaged.gain_)
-    assert "evidence (nats)" in kept_html(averaged.model_)
+    assert_array_equal(part.gain, average_model.gain_)
+    assert "evidence (nats)" in kept_html(average_model.model_)
 
 
-def test_the_number_of_features_has_its_quantiles(averaged):
-    choice = kept(averaged)[0].choice
+def test_the_number_of_features_has_its_quantiles(average_model):
+    choice = kept(average_model)[0].choice
     sizes = np.array([0.04, 0.02, 0.4, 0.3, 0.2, 0.04])
     assert replace(choice, sizes=sizes).n_features() == (1, 3, 4)  # 0.04, 0.06, 0.46, 0.76, 0.96, 1
     assert replace(choice, sizes=np.array([0.0, 1.0])).n_features() == (1, 1, 1)
     assert replace(choice, sizes=np.array([1.0])).n_features() == (0, 0, 0)
 
 
-def test_equal_probabilities_are_ordered_by_the_weight_in_its_standard_deviations(averaged):
-    (part,) = kept(averaged)
+def test_equal_probabilities_are_ordered_by_the_weight_in_its_standard_deviations(average_model):
+    (part,) = kept(average_model)
     choice = replace(part.choice, probability=np.ones(8), weight=np.array([9.0, 2, 3, 0, 0, 0, 0, 0]), std=np.ones(8))
     choice.std[0] = 100.0
     whole = replace(part, choice=choice).of(np.arange(3))
@@ -223,10 +223,10 @@ def test_classes_of_an_averaged_model_are_told_apart():
     assert "a: claims" in html
 
 
-def test_the_notebook_shows_claims_sets_likely_features_and_size(averaged):
-    html = unescape(kept_html(averaged))
+def test_the_notebook_shows_claims_sets_likely_features_and_size(average_model):
+    html = unescape(kept_html(average_model))
     assert "claims 1 of 8 features (inclusion probability at least 90 %)" in html
-    choice = kept(averaged)[0].choice
+    choice = kept(average_model)[0].choice
     (pair,) = choice.several()
     told = set_text([f"x{j}" for j in pair.features], pair.probability)
     assert f"O{told[1:]}" in html
@@ -234,20 +234,20 @@ def test_the_notebook_shows_claims_sets_likely_features_and_size(averaged):
         assert f"x{j} ({probable(choice.probability[j])})" in html
     assert f"In the model: {size_text(*choice.n_features())}" in html
     assert "log evidence of the best single model" in html
-    assert f"{averaged.n_flips_:,} flips of each chain" in html
+    assert f"{average_model.n_flips_:,} flips of each chain" in html
     assert "nats" not in html
 
 
-def test_stand_ins_stand_beside_their_feature(averaged):
-    model = copy(averaged)
+def test_stand_ins_stand_beside_their_feature(average_model):
+    model = copy(average_model)
     model._credible = [[CredibleSet(np.array([0, 4, 6]), 0.97, 0.8)]]
     header, row = Tables(unescape(kept_html(model))).rows
     assert header[-1] == "or instead"
     assert row[-1] == "x4 and x6"
 
 
-def test_chains_that_do_not_agree_are_told_apart_from_a_search_cut_short(averaged):
-    model = copy(averaged)
+def test_chains_that_do_not_agree_are_told_apart_from_a_search_cut_short(average_model):
+    model = copy(average_model)
     model.converged_ = False
     assert "the chains do not agree" in kept_html(model)
     assert "raise max_flips" in kept_html(model)

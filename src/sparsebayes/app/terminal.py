@@ -113,8 +113,10 @@ def _chains_text(ending: dict[str, Any]) -> str:
     error = f"standard error of an inclusion probability {ending['chain_error']:.3f}"
     if ending["converged"] or not ending.get("search_converged", True):
         return f"Averaged over models: {ending['n_flips']:,} flips of each chain, {error}."
-    limit = "raise the limit with --set max_flips=…"
-    return f"The chains DO NOT AGREE after {ending['n_flips']:,} flips of each ({error}): {limit}"
+    return (
+        f"The chains DO NOT AGREE after {ending['n_flips']:,} flips of each ({error}): raise the limit with "
+        "--set max_flips=…."
+    )
 
 
 def print_scores(console: Console, scores: list[Score], task: str) -> None:

@@ -1,10 +1,10 @@
 """The prior of a set of features whose inclusion rate and whose size of weights are both learned.
 
 A weight is zero with probability 1 - π and otherwise N(0, c) in units of the noise variance. The rate π lies between
-one feature and half of them: log-uniform, which is indifferent to orders of magnitude, and with one chance in four the
-highest, a dense world. The share h = cπD/(1 + cπD) of the variance that the features explain is uniform between 0 and
-1, which makes log c logistic around -log πD (docs/mathematics.md, section 9). The rate is integrated out: what is left
-is a table of log p(c, k), the prior of one set with k features at each c of a grid.
+one feature and half of them: log-uniform, which is indifferent to orders of magnitude, and for classes and counts with
+one chance in four the highest, a dense world. The share h = cπD/(1 + cπD) of the variance that the features explain is
+uniform between 0 and 1, which makes log c logistic around -log πD (docs/mathematics.md, section 9). The rate is
+integrated out: what is left is a table of log p(c, k), the prior of one set with k features at each c of a grid.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,9 @@ from sparsebayes.core.types import FloatArray
 HIGHEST_RATE = 0.5
 """Upper end of π. With a higher one every feature of a dense model would be more likely in than out beforehand."""
 DENSE = 0.25
-"""Prior probability of the highest rate by itself. Without it, models of many weak features are not dense enough."""
-RATES = 24
+"""Prior probability of the highest rate by itself, for classes and counts: a row tells little there, and without it
+models of many weak features are not dense enough. In regression it would make small probabilities too high."""
+RATES = 32
 """Values of π in the sum that integrates it out: more change no log odds by more than 0.1."""
 STEP = 0.5
 """Distance of neighbouring values of log c; the posterior of log c is √(2/k) wide for k features."""
@@ -46,18 +47,25 @@ class InclusionPrior:
 
     @classmethod
     def of(
-        cls, n_features: int, rate: float | None = None, noise: float = 1.0, typical: float = np.inf
+        cls,
+        n_features: int,
+        rate: float | None = None,
+        noise: float = 1.0,
+        typical: float = np.inf,
+        dense: float = 0.0,
     ) -> "InclusionPrior":
         """For so many features.
 
         `rate` is π where it is known, and `noise` the variance of the noise in the units of c. With a finite `typical`
-        the prior of c is multiplied by exp(-c/typical): separable classes tell nothing of the size of weights.
+        the prior of c is multiplied by exp(-c/typical): separable classes tell nothing of the size of weights. `dense`
+        is the prior probability of a dense world, where π is the highest.
         """
         n_features = max(n_features, 1)
         lowest = 1 / (n_features + 1)
         rates = np.exp(np.linspace(np.log(lowest), np.log(max(HIGHEST_RATE, lowest)), RATES))
-        parts = np.full(RATES, (1 - DENSE) / RATES)
-        parts[-1] += DENSE
+        parts = np.full(RATES, (1 - dense) / (RATES - 1))
+        parts[[0, -1]] /= 2  # the trapezoidal rule
+        parts[-1] += dense
         if rate is not None:
             rates, parts = np.array([rate]), np.ones(1)
         start = np.log(SMALLEST_SHARE / (HIGHEST_RATE * n_features))

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
-from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.core.inclusion import DENSE, InclusionPrior
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.design import Design
 from sparsebayes.engine import augmented, averaging, chain
@@ -152,7 +152,7 @@ class AveragingMixin:
         """Averages over the models of a logistic problem."""
         log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
         n_features = int(np.isfinite(log_prior).sum())
-        prior = InclusionPrior.of(n_features, rate, noise=LOGISTIC_VARIANCE, typical=LOGISTIC_VARIANCE)
+        prior = InclusionPrior.of(n_features, rate, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE)
         chains = Augmented(problem, log_prior, prior)
         residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
         score = problem.design.project(residual)
@@ -172,7 +172,7 @@ class AveragingMixin:
     ) -> Averaged:
         """Averages under sites that all models share; `moments` are mean and variance of every row's predictor."""
         log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
-        prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical)
+        prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical, DENSE)
 
         def sample(least_squares: LeastSquares) -> Averaged:
             sets = Sets(least_squares, log_prior, prior, learns_noise=False)
