@@ -87,7 +87,7 @@ def test_classes(make_data):
     X, y = make_data(400, 4, noise=2.0)
     train, test = slice(200), slice(200, 400)
     two = np.where(y > 0, "yes", "no")
-    model = SparseLogisticRegression().fit(X[train], two[train])
+    model = SparseLogisticRegression(average=False).fit(X[train], two[train])
     shown = CoverageDisplay.from_estimator(model, X[test], two[test], n_bins=5)
     p = model.predict_proba(X[test])[:, 1]
     assert_allclose(np.average(shown.nominal, weights=shown.count), p.mean())
@@ -95,7 +95,7 @@ def test_classes(make_data):
     no = CoverageDisplay.from_estimator(model, X[test], two[test], n_bins=5, output="no")
     assert_allclose(np.average(no.nominal, weights=no.count), 1 - p.mean())
     three = np.digitize(y, [-2, 2])
-    model = SparseLogisticRegression().fit(X[train], three[train])
+    model = SparseLogisticRegression(average=False).fit(X[train], three[train])
     top = CoverageDisplay.from_estimator(model, X[test], three[test])
     assert_allclose(np.average(top.observed, weights=top.count), model.score(X[test], three[test]))
     assert_allclose(np.average(top.nominal, weights=top.count), model.predict_proba(X[test]).max(axis=1).mean())

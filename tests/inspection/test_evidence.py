@@ -28,7 +28,7 @@ def test_what_was_still_to_gain(make_data):
 
 def test_every_class_has_a_line_of_its_own(make_data):
     X, y = make_data(150, 4)
-    model = SparseLogisticRegression().fit(X, np.array(["a", "b", "c"])[np.digitize(y, [-1.5, 1.5])])
+    model = SparseLogisticRegression(average=False).fit(X, np.array(["a", "b", "c"])[np.digitize(y, [-1.5, 1.5])])
     shown = EvidencePathDisplay.from_estimator(make_pipeline(StandardScaler(), model).fit(X, y > 0)).plot()
     assert len(shown.paths) == 1
     model.fit(X, np.array(["a", "b", "c"])[np.digitize(y, [-1.5, 1.5])])

@@ -50,7 +50,7 @@ def test_notes_say_the_share_and_the_sign(stability):
 def test_of_several_classes_the_largest_weight_is_told(make_data):
     X, y = make_data(150, 3, n_true=2)
     y = np.digitize(y, [-1.5, 1.5])
-    selector = StabilitySelector(SparseLogisticRegression(), n_resamples=2, random_state=0).fit(X, y)
+    selector = StabilitySelector(SparseLogisticRegression(average=False), n_resamples=2, random_state=0).fit(X, y)
     table = StabilityDisplay.from_estimator(selector).to_table()
     mean = selector.weight_mean_[:, 0]
     assert dict(zip(table["name"], table["weight"], strict=True))["x0"] == mean[np.abs(mean).argmax()]
