@@ -1,6 +1,7 @@
 """Chains against the enumeration of all sets: as a whole, and with each of their moves alone."""
 
 from dataclasses import replace
+from itertools import product
 from math import comb, log
 
 import numpy as np
@@ -8,10 +9,14 @@ import pytest
 from enumeration import ALWAYS, NEVER, enumerated, make_sets
 from numpy.testing import assert_allclose
 
+from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import chain as chains
 from sparsebayes.engine.augmented import ExactChain
 from sparsebayes.engine.chain import Chain, Place
 from sparsebayes.engine.flips import Sums
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.sets import Sets
 
 N_CHAINS = 16
 LARGEST = 0.03
@@ -117,6 +122,27 @@ def test_sweeps_of_an_untempered_chain_leave_the_target_as_it_is(n, log_prior):
             chain.sweep(chain.active, 6)
         found.append(averages_of(Sums(*chain.flips.sums)))
     assert_agree(found, exact_averages(sets))
+
+
+def test_chains_agree_with_the_enumeration_where_log_odds_are_in_the_thousands(form):
+    """Indicators of three classes: two of them say what one says, and all have log odds that no exponential can hold."""
+    rng = np.random.default_rng(0)
+    n, d = 20_000, 4
+    X = np.column_stack([np.eye(3)[rng.integers(0, 3, n)], rng.standard_normal(n)])
+    y = X[:, 0] + rng.standard_normal(n)
+    problem = LeastSquares(
+        design=DenseRows.of(X).standardised(np.ones(n), centre=True),
+        t=(y - y.mean()) / y.std(),
+        n_weighted=float(n),
+        flat_intercept=True,
+    )
+    sets = Sets(problem, np.zeros(d), InclusionPrior.of(d))
+    subsets = [np.flatnonzero(each) for each in product([0, 1], repeat=d)]
+    evidence = np.array([sets.log_evidence(sets.spectrum(each), len(each)) for each in subsets])
+    p = np.exp(evidence - evidence.max()).sum(axis=1)
+    exact = p @ np.array([np.isin(np.arange(d), each) for each in subsets]) / p.sum()
+    _, seen = chains.run(sets, Place(np.array([1, 2]), -1, np.random.default_rng(1)), 3000)
+    assert_allclose(seen.sums.included / seen.sums.total, exact, atol=0.01)
 
 
 def test_a_chain_goes_on_where_it_was():

@@ -81,6 +81,7 @@ class Flips:
     active: list[int]
     picked: list[int]
     total: float
+    log_total: float
     rest: float
     s: FloatArray
     q: FloatArray

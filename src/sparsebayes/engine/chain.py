@@ -101,11 +101,11 @@ class Chain:
 
     def _accepts(self, before: float) -> bool:
         """With probability Z'/Z."""
-        return bool(self.rng.random() * before < self.flips.total)
+        return bool(np.log(self.rng.random()) < self.flips.log_total - before)
 
     def renew(self, old: IntArray, leaps: bool) -> None:
         """Draw c given the set `old`, or given another that a leap leads to."""
-        before, slab = self.flips.total, self.slab
+        before, slab = self.flips.log_total, self.slab
         here = self._seen(old)
         there = self._leap(old, here) if leaps else here
         self.slab = self._draw_one(there.log_evidence)
@@ -149,7 +149,7 @@ class Chain:
         inside = [j for j in self.flips.active if self.sets.movable[j]]
         if not inside:
             return
-        before, out = self.flips.total, inside[int(self.rng.random() * len(inside))]
+        before, out = self.flips.log_total, inside[int(self.rng.random() * len(inside))]
         self.flips.toggle(out)
         log_in = np.where(self.sets.movable, self.flips.log_in, -np.inf)
         log_in[self.flips.active] = -np.inf

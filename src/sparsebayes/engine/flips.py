@@ -15,7 +15,7 @@ from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
 
 STEEPEST = 500.0
-"""Largest log odds, either way: beyond it the exponential overflows, and nothing depends on the difference."""
+"""Largest exponent: of larger log odds only the differences are taken to the exponential, which would overflow."""
 TINY = float(np.finfo(np.float64).tiny)
 ROUNDING = 1e-12
 """Smallest share of ρ or of a column that a difference of like numbers can be trusted to leave."""
@@ -70,6 +70,7 @@ class Flips:
         """The columns inside, in the order of `inner` and `gram`."""
         zeros = np.zeros_like(log_prior)
         self.sums = Sums(zeros, zeros.copy(), zeros.copy(), np.zeros(len(log_prior) + 1), 0.0, 0.0)
+        self.total, self.log_total = 1.0, 0.0
         self.picked: list[int] = []
         """One set of the last run, chosen with the states' weights."""
 
@@ -113,16 +114,24 @@ class Flips:
         learns_noise = np.isfinite(self.n)
         worth = -0.5 * self.n * np.log1p(-explained / rest_without) if learns_noise else 0.5 * explained
         prior = np.where(self.inside, self.log_odds[max(k - 1, 0)], self.log_odds[min(k, size - 1)])
-        self.log_in = np.clip(worth - 0.5 * np.log(novelty) + prior + self.log_prior, -STEEPEST, STEEPEST)
-        odds = np.exp(self.log_in)
-        self.p = odds / (1 + odds)
+        self.log_in = worth - 0.5 * np.log(novelty) + prior + self.log_prior
+        self.p = 1 / (1 + np.exp(-np.clip(self.log_in, -STEEPEST, STEEPEST)))
         self.weight = self.c * q / novelty  # posterior mean if it is in
         noise = (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else 1.0
         self.variance = noise * self.c / novelty
-        tried = np.where(self.inside, 1 + self.spread * (1 + 1 / odds), odds + self.spread * (1 + odds))
-        self.eagerness = np.where(self.movable, tried, 0.0)
+        self._find_eagerness()
+
+    def _find_eagerness(self) -> None:
+        """(p + κ/D)/P(present state) of every column, divided by exp(shift), and the logarithm of their sum Z."""
+        log_flip = np.where(self.movable, np.where(self.inside, -self.log_in, self.log_in), -np.inf)
+        shift = max(float(log_flip.max(initial=0.0)) - STEEPEST, 0.0)
+        flip, stay = np.exp(log_flip - shift), np.exp(-shift)
+        outside = flip * (1 + self.spread) + self.spread * stay
+        inside = stay * (1 + self.spread) + self.spread * flip
+        self.eagerness = np.where(self.movable, np.where(self.inside, inside, outside), 0.0)
         self.total = float(self.eagerness.sum()) if self.movable.any() else 1.0
-        """Z: the state's weight is 1/Z."""
+        self.log_total = float(np.log(self.total)) + shift
+        """log Z: the state's weight is 1/Z."""
 
     def toggle(self, j: int) -> None:
         """Take column j in or out, if it may move: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
@@ -186,17 +195,18 @@ class Flips:
         before = self.sums.total
         for choice, pick in zip(choices, picks, strict=True):
             self.toggle(self._chosen(choice))
-            self._add(1 / self.total)
-            if pick * (self.sums.total - before) * self.total < 1:
+            share = float(np.exp(-self.log_total))
+            self._add(share)
+            if pick * (self.sums.total - before) <= share:
                 self.picked = list(self.active)
         return self.sums.total - before
 
     def walk(self, choices: FloatArray, tests: FloatArray) -> None:
         """Flips that are accepted with Z/Z', so that all states count the same; adds the states to the sums."""
         for choice, test in zip(choices, tests, strict=True):
-            j, before = self._chosen(choice), self.total
+            j, before = self._chosen(choice), self.log_total
             self.toggle(j)
-            if test * self.total > before:
+            if np.log(test) > before - self.log_total:
                 self.toggle(j)
             self._add(1.0)
 

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -20,7 +21,6 @@ from sparsebayes.data.design import Design
 from sparsebayes.engine import augmented, averaging, chain
 from sparsebayes.engine.augmented import FLIPS, Augmented
 from sparsebayes.engine.averaging import AGREEMENT, Averaged, Run, Schedule, average, first_sets, prepare
-from sparsebayes.engine.flips import STEEPEST
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
@@ -192,7 +192,7 @@ class AveragingMixin:
         if isinstance(self.min_gain, str):
             return log_prior, None
         if np.ndim(nats) == 0:
-            return log_prior, float(1 / (1 + np.exp(np.clip(nats, 0.0, STEEPEST))))
+            return log_prior, float(expit(-nats))
         relative = np.where(np.asarray(nats) > 0, usual - np.asarray(nats), np.inf)
         return np.where(usable, relative, -np.inf), None
 

@@ -30,7 +30,7 @@ struct Flips {
     Square inner;              // (Φ_SᵀΦ_S + I/c)⁻¹, or M itself
     bool by_rows = false;
     Vector s, q, log_odds, log_in, p, weight, variance, eagerness;
-    double rest = 0.0, c = 1.0, total = 0.0;
+    double rest = 0.0, c = 1.0, total = 0.0, log_total = 0.0;
     Sums sums;
 
     Flips(std::function<Vector(std::int64_t)> gram_row_, const double *rows_, size_t n_rows_, Vector projection_,
@@ -51,19 +51,39 @@ struct Flips {
     void weigh() {
         const size_t D = size(), k = active.size(), last = log_odds.size() - 1;
         const double more = log_odds[std::min(k, last)], fewer = log_odds[k > 0 ? k - 1 : 0];
-        total = can_move ? 0.0 : 1.0;
         for (size_t j = 0; j < D; ++j)
             if (!inside[j]) weigh_one(j, 1 + c * s[j], q[j], more);
-        if (by_rows) {
-            for (const auto j : active) {
-                const double left = std::max(1 - c * s[j], rounding);
-                weigh_one(j, 1 / left, q[j] / left, fewer);
-            }
-            return;
+        const Vector mean = by_rows ? Vector() : means();
+        for (size_t i = 0; i < k; ++i) {
+            const auto j = active[i];
+            const double left = by_rows ? std::max(1 - c * s[j], rounding) : inner(i, i) / c;
+            weigh_one(j, 1 / left, by_rows ? q[j] / left : mean[i] / inner(i, i), fewer);
         }
-        const Vector mean = means();
-        for (size_t i = 0; i < k; ++i) weigh_one(active[i], c / inner(i, i), mean[i] / inner(i, i), fewer);
+        find_eagerness();
     }
+
+    // How eagerly each column is flipped, divided by exp(shift), and the logarithm of their sum.
+    void find_eagerness() {
+        const size_t D = size();
+        double top = 0.0;
+        for (size_t j = 0; j < D; ++j)
+            if (movable(j)) top = std::max(top, inside[j] ? -log_in[j] : log_in[j]);
+        const double shift = std::max(top - steepest, 0.0), stay = std::exp(-shift);
+        total = can_move ? 0.0 : 1.0;
+        for (size_t j = 0; j < D; ++j) {
+            const double out = std::exp(-std::clamp(log_in[j], -steepest, steepest));  // odds of being out
+            p[j] = 1 / (1 + out);
+            if (!movable(j)) continue;
+            if (inside[j])
+                eagerness[j] = stay * (1 + spread) + spread * (shift > 0 ? std::exp(-log_in[j] - shift) : out);
+            else
+                eagerness[j] = spread * stay + (1 + spread) * (shift > 0 ? std::exp(log_in[j] - shift) : 1 / out);
+            total += eagerness[j];
+        }
+        log_total = std::log(total) + shift;
+    }
+
+    bool movable(size_t j) const { return std::isfinite(log_prior[j]); }
 
     // `novelty` is 1 + c s and `q` is q as the rest of the set sees them.
     void weigh_one(size_t j, double novelty, double q_outside, double prior) {
@@ -72,14 +92,9 @@ struct Flips {
         explained = std::min(explained, (1 - rounding) * without);
         const bool learns_noise = std::isfinite(n);
         const double worth = learns_noise ? -0.5 * n * std::log1p(-explained / without) : 0.5 * explained;
-        log_in[j] = std::clamp(worth - 0.5 * std::log(novelty) + prior + log_prior[j], -steepest, steepest);
-        const double odds = std::exp(log_in[j]);
-        p[j] = odds / (1 + odds);
+        log_in[j] = worth - 0.5 * std::log(novelty) + prior + log_prior[j];
         weight[j] = c * q_outside / novelty;
         variance[j] = (learns_noise ? (without - explained) / std::max(n - 2, 1.0) : 1.0) * c / novelty;
-        const double tried = inside[j] ? 1 + spread * (1 + 1 / odds) : odds + spread * (1 + odds);
-        eagerness[j] = std::isfinite(log_prior[j]) ? tried : 0.0;
-        total += eagerness[j];
     }
 
     // Posterior mean of the weights inside.
@@ -169,18 +184,19 @@ struct Flips {
         const double before = sums.total;
         for (size_t step = 0; step < choices.size(); ++step) {
             toggle(choose(choices[step] * total));
-            add(1 / total);
-            if (picks[step] * (sums.total - before) * total < 1) picked = active;
+            const double share = std::exp(-log_total);
+            add(share);
+            if (picks[step] * (sums.total - before) <= share) picked = active;
         }
         return sums.total - before;
     }
 
     void walk(const Vector &choices, const Vector &tests) {
         for (size_t step = 0; step < choices.size(); ++step) {
-            const double before = total;
+            const double before = log_total;
             const std::int64_t j = choose(choices[step] * total);
             toggle(j);
-            if (tests[step] * total > before) toggle(j);
+            if (std::log(tests[step]) > before - log_total) toggle(j);
             add(1.0);
         }
     }

@@ -259,6 +259,7 @@ NB_MODULE(_native, module) {
         .def_ro("active", &Flips::active)
         .def_ro("picked", &Flips::picked)
         .def_ro("total", &Flips::total)
+        .def_ro("log_total", &Flips::log_total)
         .def_ro("rest", &Flips::rest)
         .def_prop_ro("s", [](const Flips &self) { return array(self.s); })
         .def_prop_ro("q", [](const Flips &self) { return array(self.q); })
