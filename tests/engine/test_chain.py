@@ -125,7 +125,7 @@ def test_sweeps_of_an_untempered_chain_leave_the_target_as_it_is(n, log_prior):
 
 
 def test_chains_agree_with_the_enumeration_where_log_odds_are_in_the_thousands(form):
-    """Indicators of three classes: two of them say what one says, and all have log odds that no exponential can hold."""
+    """Indicators of three classes: two say what one says, and all have log odds that no exponential can hold."""
     rng = np.random.default_rng(0)
     n, d = 20_000, 4
     X = np.column_stack([np.eye(3)[rng.integers(0, 3, n)], rng.standard_normal(n)])
