@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 
 RTOL = 1e-6
-MONTE_CARLO = 0.05
-"""Largest difference of two averages with different random numbers, chains of 300 flips or more: in inclusion
-probability, or in standard deviations of a prediction. Measured: 0.01."""
+MONTE_CARLO = 0.1
+"""Largest difference of two averages with different random numbers, of two chains of 3,000 flips each: in inclusion
+probability, in class probability, or in standard deviations. Measured: 0.05 for classes and counts, 0.01 otherwise."""
 AS_THEY_ARE = slice(None)
 
 
@@ -229,26 +229,37 @@ def fitted(model, X, y, **kwargs):
     return clone(model).fit(X, y, **kwargs)
 
 
+def with_other_draws(model):
+    """A model whose random numbers fall on other rows or columns, and how near its answers then are."""
+    return (clone(model).set_params(max_flips=3000), MONTE_CARLO) if averages(model) else (model, None)
+
+
+def draws_sites(model):
+    """Whether the chains draw numbers for each row: those of classes do."""
+    return averages(model) and is_classifier(model)
+
+
 def test_answers_do_not_depend_on_the_order_of_rows(every, small, rng):
     X, (y, unit) = small[0], target(every, small)
     order = rng.permutation(len(y))
-    assert_same_answer(fitted(every, X[order], y[order]), X, fitted(every, X, y), X, unit)
+    model, tolerance = with_other_draws(every) if draws_sites(every) else (every, None)
+    assert_same_answer(fitted(model, X[order], y[order]), X, fitted(model, X, y), X, unit, tolerance)
 
 
 def test_answers_do_not_depend_on_the_order_of_columns(every, small, rng):
     X, (y, unit) = small[0], target(every, small)
     order = rng.permutation(X.shape[1])
-    # Other random numbers fall on other columns: the average is that of other draws.
-    tolerance = MONTE_CARLO if averages(every) else None
-    assert_same_answer(fitted(every, X[:, order], y), X[:, order], fitted(every, X, y), X, unit, tolerance)
+    model, tolerance = with_other_draws(every)
+    assert_same_answer(fitted(model, X[:, order], y), X[:, order], fitted(model, X, y), X, unit, tolerance)
 
 
 def test_integer_weights_are_repeated_rows(every, small, rng):
     X, (y, unit) = small[0], target(every, small)
     weight = rng.integers(0, 4, len(y))
     again = np.repeat(np.arange(len(y)), weight)
-    weighted = fitted(every, X, y, sample_weight=weight)
-    assert_same_answer(weighted, X, fitted(every, X[again], y[again]), X, unit)
+    model, tolerance = with_other_draws(every) if draws_sites(every) else (every, None)
+    weighted = fitted(model, X, y, sample_weight=weight)
+    assert_same_answer(weighted, X, fitted(model, X[again], y[again]), X, unit, tolerance)
 
 
 @pytest.mark.parametrize("store", [np.asfortranarray, lambda X: X.astype(np.float32)], ids=["Fortran", "float32"])
@@ -319,11 +330,13 @@ def test_units_of_the_target(every_regressor, small, scale, shift):
 def test_names_of_two_classes(every_classifier, small):
     """The other class comes first in the alphabet now."""
     X, (y, _) = small[0], target(every_classifier, small)
-    base, renamed = fitted(every_classifier, X, y), fitted(every_classifier, X, np.where(y == "high", "upper", "below"))
+    model, tolerance = with_other_draws(every_classifier)
+    base, renamed = fitted(model, X, y), fitted(model, X, np.where(y == "high", "upper", "below"))
     assert list(base.classes_) == ["high", "low"]
     assert list(renamed.classes_) == ["below", "upper"]
-    assert_allclose(renamed.predict_proba(X)[:, ::-1], base.predict_proba(X), atol=RTOL)
-    assert_array_equal(renamed.predict(X) == "upper", base.predict(X) == "high")
+    assert_allclose(renamed.predict_proba(X)[:, ::-1], base.predict_proba(X), atol=tolerance or RTOL)
+    sure = np.abs(base.predict_proba(X)[:, 0] - 0.5) > (tolerance or 0.0)
+    assert_array_equal((renamed.predict(X) == "upper")[sure], (base.predict(X) == "high")[sure])
 
 
 def test_names_of_three_classes(every_classifier, small):

@@ -97,7 +97,7 @@ def test_chains_agree_with_quadrature(log_prior, weight, has_intercept):
     found, expected = np.array(found), exact(augmented)
     expected = np.concatenate([expected, expected[2:]])
     error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    assert error.max() < 0.03
+    assert error.max() < 0.05
     assert_allclose((found.mean(axis=0) - expected) / error, 0.0, atol=5.0)
 
 
