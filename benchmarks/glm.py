@@ -6,8 +6,8 @@ Counts: weights of size 0.2 to 0.5 with random sign in a log-linear model with m
 2,000 fresh rows, the share of the Poisson deviance that is not explained. Peer: scikit-learn's `PoissonRegressor`, its
 penalty by 5-fold cross-validation. Outliers: weights of size 0.5 to 1.5, noise of standard deviation ½, and a share of
 the training rows moved by 5 to 20; the error is the root mean squared distance of the predictions from the true
-function on 2,000 fresh rows. Peers: `HuberRegressor`, `LassoCV`, and one model of `ARDRegressor` with Gaussian noise. Each
-line is a mean over data sets.
+function on 2,000 fresh rows. Peers: `HuberRegressor`, `LassoCV`, and one `ARDRegressor` model with Gaussian noise.
+Each line is a mean over data sets.
 """
 
 import argparse
