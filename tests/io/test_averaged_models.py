@@ -110,7 +110,6 @@ FORGED = {
     "a short mean": forged(mean=lambda fit: fit.mean[:1]),
     "a basis of other columns": forged(basis=lambda fit: replace(fit.basis, columns=fit.basis.columns + 10**6)),
     "no sizes": forged(sizes=lambda fit: fit.sizes[:0]),
-    "infinite noise": forged(draw_noise=lambda fit: fit.draw_noise * np.inf),
     "singles out of range": lambda model: {
         "_singles": [replace(fit, columns=fit.columns + 10**6) for fit in model._singles]
     },

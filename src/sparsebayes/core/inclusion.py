@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import logsumexp
 
+from sparsebayes.core.special import log_sum
 from sparsebayes.core.types import FloatArray
 
 HIGHEST_RATE = 0.5
@@ -28,8 +28,7 @@ SMALLEST_SHARE = 0.02
 LARGEST_RATIO = 1e6
 """Ends of the grid: 2 % of the variance explained by half of the features, and a weight whose variance is a million
 times that of the noise. Beyond the first nothing is visible; beyond the second rounding is."""
-
-FURTHEST = 50.0
+LARGEST_MULTIPLE = 50.0
 """Multiples of the typical c at which the grid ends: exp(-50) is nothing."""
 
 
@@ -72,7 +71,7 @@ class InclusionPrior:
         slabs = noise * np.exp(np.arange(start, np.log(LARGEST_RATIO), STEP))
         ratio = np.log(np.multiply.outer(slabs / noise, rates * n_features))  # logit h
         share = -np.logaddexp(0, ratio) - np.logaddexp(0, -ratio) + np.log(parts) - (slabs / typical)[:, None]
-        visible = slabs < FURTHEST * typical
+        visible = slabs < LARGEST_MULTIPLE * typical
         return cls(slabs[visible], n_features, rates, share[visible])
 
     @cached_property
@@ -88,12 +87,10 @@ class InclusionPrior:
 
     def log_size(self, k: int) -> FloatArray:
         """log p(c, k) of one set with k features, for all c."""
-        each = self.share + self._chosen[:, k]
-        top = each.max(axis=1)
-        return np.asarray(top + np.log(np.exp(each - top[:, None]).sum(axis=1)))
+        return log_sum(self.share + self._chosen[:, k])
 
     def log_odds(self, slab: int) -> FloatArray:
         """log p(c, k + 1) - log p(c, k) for k = 0 … D - 1: prior odds of one feature more, at one c."""
         if slab not in self._known_odds:
-            self._known_odds[slab] = np.diff(logsumexp(self.share[slab][:, None] + self._chosen, axis=0))
+            self._known_odds[slab] = np.diff(log_sum(self.share[slab] + self._chosen.T))
         return self._known_odds[slab]

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import ThreadpoolController
 
+from sparsebayes.core.threads import blas
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.chain import Place, Stretch, added
 from sparsebayes.engine.loop import Callback, Info
@@ -122,14 +121,9 @@ def first_sets(found: IntArray, score: FloatArray, log_prior: FloatArray, n_rows
     return [np.union1d(each, forced).astype(np.intp) for each in chosen]
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
 def single_threaded(run: Run, place: Place, n_flips: int) -> tuple[Place, Stretch]:
     """One BLAS thread: products are small, and the answer must not depend on the number of threads."""
-    with _blas().limit(limits=1):
+    with blas().limit(limits=1):
         return run(place, n_flips)
 
 

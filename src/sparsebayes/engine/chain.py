@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from sparsebayes.core.special import log_sum
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.flips import Sums, make_flips
 from sparsebayes.engine.sets import Draw, Sets
@@ -138,7 +139,7 @@ class Chain:
         there = self._seen(np.flatnonzero(inside))
         forth, back = (n_out, n_in + n) if grows else (n_in, n_out + n)
         ways = log_binomial(forth, n) - log_binomial(back, n)
-        gain = log_sum(there.log_evidence) - log_sum(here.log_evidence)
+        gain = float(log_sum(there.log_evidence) - log_sum(here.log_evidence))
         return there if np.log(self.rng.random()) < gain + ways else here
 
     def exchange(self) -> None:
@@ -167,12 +168,6 @@ class Chain:
         share = self.flips.run(self.rng.random(n), self.rng.random(n))
         picked = np.sort(np.array(self.flips.picked, dtype=np.intp))
         return n, replace(self.sets.draw(picked, self.c, self.rng), share=share)
-
-
-def log_sum(values: FloatArray) -> float:
-    """log Σ exp(values); SciPy's takes longer than all the rest of a leap."""
-    top = values.max()
-    return float(top + np.log(np.exp(values - top).sum()))
 
 
 def log_binomial(n: int, m: int) -> float:

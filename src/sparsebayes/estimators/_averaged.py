@@ -27,7 +27,6 @@ class AveragedFit(LinearFit):
     """Probability of 0, 1, … features."""
     draws: FloatArray
     """Weights of `columns` (and the intercept at the reference, last), one row per draw."""
-    draw_noise: FloatArray
     share: FloatArray
     """Probability of each draw."""
     error: float
@@ -116,7 +115,6 @@ def averaged_fit(
         std=found.std / finite,
         sizes=found.sizes,
         draws=drawn,
-        draw_noise=unit**2 * np.array([draw.noise for draw in found.draws]),
         share=share,
         error=found.error,
         effective_size=found.effective_size,

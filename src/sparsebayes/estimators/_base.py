@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
-from threadpoolctl import ThreadpoolController
 
+from sparsebayes.core.threads import blas
 from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 from sparsebayes.estimators._callbacks import STATE, Tasks
@@ -51,16 +51,11 @@ SMALL = 5_000_000
 """Numbers in a design up to which several BLAS threads cost a search more than they bring."""
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController().select(user_api="blas")
-
-
 def threads_for(size: int) -> AbstractContextManager[object]:
     """One BLAS thread around the many small products of a search on a small design; all of them on a large one."""
-    if size > SMALL or all(library.get_num_threads() == 1 for library in _blas().lib_controllers):
+    if size > SMALL or all(library.get_num_threads() == 1 for library in blas().lib_controllers):
         return nullcontext()
-    return _blas().limit(limits=1)
+    return blas().limit(limits=1)
 
 
 # --- who is told of a fit ---
