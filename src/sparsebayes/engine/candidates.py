@@ -87,15 +87,20 @@ class Rows(NamedTuple):
     means: FloatArray
 
 
+def target_under(sites: Sites, flat_intercept: bool) -> tuple[FloatArray, FloatArray, float]:
+    """Precisions, the target multiplied by their root, and a flat intercept, which is taken off the target."""
+    b = np.maximum(np.broadcast_to(np.asarray(sites.precision), len(sites.shift)), TINY_PRECISION)
+    level = float(sites.shift.sum() / b.sum()) if flat_intercept else 0.0
+    return b, (sites.shift - b * level) / np.sqrt(b), level
+
+
 def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
     """Rows multiplied by the root of their site's precision, without a flat intercept."""
-    b = np.maximum(np.broadcast_to(np.asarray(sites.precision), len(Phi)), TINY_PRECISION)
-    root, level, means = np.sqrt(b), 0.0, np.zeros(Phi.shape[1])
-    if flat_intercept:
-        level, means = float(sites.shift.sum() / b.sum()), b @ Phi / b.sum()
+    b, t, level = target_under(sites, flat_intercept)
+    means = b @ Phi / b.sum() if flat_intercept else np.zeros(Phi.shape[1])
     Phi = Phi - means
-    Phi *= root[:, None]
-    return Rows(Phi, (sites.shift - b * level) / root, level, means)
+    Phi *= np.sqrt(b)[:, None]
+    return Rows(Phi, t, level, means)
 
 
 def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSquares:

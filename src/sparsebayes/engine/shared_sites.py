@@ -15,7 +15,7 @@ from sparsebayes.core.likelihoods import Likelihood, Sites
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.design import Design
 from sparsebayes.engine.averaging import Averaged
-from sparsebayes.engine.candidates import TINY_PRECISION
+from sparsebayes.engine.candidates import target_under
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Draw
@@ -49,13 +49,11 @@ class UnderSites:
     @classmethod
     def of(cls, problem: Problem, sites: Sites) -> "UnderSites":
         """Rows multiplied by the root of their precision; a flat intercept is eliminated by centring."""
-        b = np.maximum(np.broadcast_to(np.asarray(sites.precision), len(problem.t)), TINY_PRECISION)
+        b, t, level = target_under(sites, problem.flat_intercept)
         design: Design = problem.design.centred(b) if problem.flat_intercept else problem.design
-        level = float(sites.shift.sum() / b.sum()) if problem.flat_intercept else 0.0
-        root = np.sqrt(b)
         least_squares = LeastSquares(
-            design=design.weighted(root),
-            t=(sites.shift - b * level) / root,
+            design=design.weighted(np.sqrt(b)),
+            t=t,
             n_weighted=float(b.sum()),
             flat_intercept=problem.flat_intercept,
         )

@@ -3,34 +3,24 @@
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
-from sparsebayes.core.inclusion import DENSE, InclusionPrior
-from sparsebayes.core.types import AnyArray, FloatArray, IntArray
+from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.design import Design
-from sparsebayes.engine import augmented, averaging, chain
-from sparsebayes.engine.augmented import FLIPS, Augmented
-from sparsebayes.engine.averaging import AGREEMENT, Averaged, Run, Schedule, average, first_sets, prepare
-from sparsebayes.engine.least_squares import LeastSquares
-from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.sets import Sets
-from sparsebayes.engine.shared_sites import average_under_sites
+from sparsebayes.engine.averaging import AGREEMENT
+from sparsebayes.engine.model_average import Chains, Odds
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._base import progress
 from sparsebayes.estimators._linear import LinearFit
 
-LOGISTIC_VARIANCE = np.pi**2 / 3
-"""Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
 WIDEST = 20_000
 """Features up to which average="auto" averages: about ten seconds' work."""
 CANDIDATES = 500
@@ -118,83 +108,14 @@ class AveragingMixin:
         single = getattr(self, "_single", len(self._credible) == 1)
         return self._credible[0] if single else self._credible
 
-    def _sampled(
-        self,
-        run: Run,
-        start: IntArray,
-        score: FloatArray,
-        log_prior: FloatArray,
-        n_rows: int,
-        settling: int = averaging.SETTLING,
-        round: int = averaging.ROUND,
-    ) -> Averaged:
-        """What the chains of this estimator's parameters find; `score` says which columns go with the target."""
-        return average(
-            run,
-            first_sets(start, score, log_prior, n_rows, self.n_chains),
-            Schedule(settling, round, self.max_flips),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            n_jobs=self.n_jobs,
-            callback=progress(self.verbose),
-        )
+    def _chains(self) -> Chains:
+        """The chains that the parameters ask for."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return Chains(self.n_chains, self.max_flips, seed, self.n_jobs, progress(self.verbose))
 
-    def _average_gaussian(
-        self, problem: LeastSquares, nats: FloatArray | float, usual: float, start: IntArray
-    ) -> Averaged:
-        """Averages over the models of a least-squares problem whose noise is learned."""
-        log_prior, rate = self._prior_odds(nats, usual, problem.column_energy > 0)
-        sets = Sets(problem, log_prior, InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate))
-        prepare(sets)
-        run = partial(chain.run, sets)
-        return self._sampled(run, start, problem.projection, log_prior, problem.design.n_rows)
-
-    def _average_classes(self, problem: Problem, nats: FloatArray | float, usual: float, start: IntArray) -> Averaged:
-        """Averages over the models of a logistic problem."""
-        log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
-        n_features = int(np.isfinite(log_prior).sum())
-        prior = InclusionPrior.of(n_features, rate, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE)
-        chains = Augmented(problem, log_prior, prior)
-        residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
-        score = problem.design.project(residual)
-        return self._sampled(
-            chains.run, start, score, log_prior, len(problem.t), FLIPS * augmented.SETTLING, FLIPS * augmented.ROUND
-        )
-
-    def _average_by_sites(
-        self,
-        problem: Problem,
-        nats: FloatArray | float,
-        usual: float,
-        start: IntArray,
-        moments: tuple[FloatArray, FloatArray],
-        noise: float,
-        typical: float,
-    ) -> Averaged:
-        """Averages under sites that all models share; `moments` are mean and variance of every row's predictor."""
-        log_prior, rate = self._prior_odds(nats, usual, np.isfinite(problem.design.unit))
-        prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), rate, noise, typical, DENSE)
-
-        def sample(least_squares: LeastSquares) -> Averaged:
-            sets = Sets(least_squares, log_prior, prior, learns_noise=False)
-            prepare(sets)
-            run, score = partial(chain.run, sets), least_squares.projection
-            return self._sampled(run, start, score, log_prior, len(problem.t))
-
-        return average_under_sites(problem, *moments, sample)
-
-    def _prior_odds(self, nats: FloatArray | float, usual: float, usable: AnyArray) -> tuple[FloatArray, float | None]:
-        """Log prior odds of each column relative to the learned rate, and the rate where it is not learned.
-
-        One price for all features is a rate of its own. Prices feature by feature are odds relative to the `usual`
-        price; a feature that costs nothing is in every model.
-        """
-        log_prior = np.where(usable, 0.0, -np.inf)
-        if isinstance(self.min_gain, str):
-            return log_prior, None
-        if np.ndim(nats) == 0:
-            return log_prior, float(expit(-nats))
-        relative = np.where(np.asarray(nats) > 0, usual - np.asarray(nats), np.inf)
-        return np.where(usable, relative, -np.inf), None
+    def _odds(self, nats: FloatArray | float, usual: float, usable: AnyArray) -> Odds:
+        """What prices say about features beforehand; "auto" says nothing."""
+        return Odds.of(None if isinstance(self.min_gain, str) else nats, usual, usable)
 
     def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""

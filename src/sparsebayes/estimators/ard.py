@@ -13,6 +13,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.model_average import average_regression
 from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
@@ -325,7 +326,8 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         single = units.fit(problem, result, n_features)
         if not averages:
             return single, None
-        found = self._average_gaussian(problem, price, usual, result.active)
+        odds = self._odds(price, usual, problem.column_energy > 0)
+        found = average_regression(problem, odds, result.active, self._chains())
         return single, averaged_fit(
             single,
             found,

@@ -15,11 +15,12 @@ from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.model_average import LOGISTIC_VARIANCE, average_by_sites, average_classes
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
-from sparsebayes.estimators._averaging import LOGISTIC_VARIANCE, PARAMETERS, AveragingMixin
+from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
@@ -303,12 +304,13 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         if not self._averages(X):
             return single, None
         usual = classification_price(float(weight.sum()), n_features)
+        odds = self._odds(price, usual, np.isfinite(rows.unit))
+        given = problem, odds, result.active, self._chains()
         if X.size <= LARGEST:
-            found = self._average_classes(problem, price, usual, result.active)
+            found = average_classes(*given)
         else:
             moments = single.latent(X), single.latent_variance(X)
-            size = LOGISTIC_VARIANCE
-            found = self._average_by_sites(problem, price, usual, result.active, moments, size, size)
+            found = average_by_sites(*given, moments, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE)
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
 
     def _solve(self, problem: Problem) -> Result:

@@ -17,6 +17,7 @@ from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.model_average import average_by_sites
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
@@ -214,7 +215,8 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             return single, None, rows
         moments = single.latent(X), single.latent_variance(X)
         rate = float(weight @ y / weight.sum())
-        found = self._average_by_sites(problem, price, usual, result.active, moments, 1 / rate, TYPICAL)
+        odds = self._odds(price, usual, np.isfinite(rows.unit))
+        found = average_by_sites(problem, odds, result.active, self._chains(), moments, 1 / rate, TYPICAL)
         level = 0.0 if self.fit_intercept else None
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows
 

@@ -1,0 +1,115 @@
+"""Averages over the models of a regression, of classes and of counts: which chains serve which likelihood."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy.special import expit
+
+from sparsebayes.core.inclusion import DENSE, InclusionPrior
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.engine import augmented, averaging, chain
+from sparsebayes.engine.augmented import FLIPS, Augmented
+from sparsebayes.engine.averaging import Averaged, Run, Schedule, average, first_sets, prepare
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.loop import Callback
+from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.sets import Sets
+from sparsebayes.engine.shared_sites import average_under_sites
+
+LOGISTIC_VARIANCE = np.pi**2 / 3
+"""Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
+
+
+@dataclass(frozen=True)
+class Chains:
+    """How many chains, how long each may be, and how they are run."""
+
+    n_chains: int
+    max_flips: int
+    seed: int
+    n_jobs: int | None = None
+    callback: Callback | None = None
+
+    def sample(
+        self,
+        run: Run,
+        odds: "Odds",
+        start: IntArray,
+        score: FloatArray,
+        n_rows: int,
+        settling: int = averaging.SETTLING,
+        round: int = averaging.ROUND,
+    ) -> Averaged:
+        """What they find; `score` says how well each column goes with the target."""
+        return average(
+            run,
+            first_sets(start, score, odds.log_prior, n_rows, self.n_chains),
+            Schedule(settling, round, self.max_flips),
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+            callback=self.callback,
+        )
+
+
+@dataclass(frozen=True)
+class Odds:
+    """What prices say about columns beforehand."""
+
+    log_prior: FloatArray
+    """Log prior odds of each column relative to the inclusion rate; infinite: always in, or never."""
+    rate: float | None
+    """The inclusion rate where it is not learned."""
+
+    @classmethod
+    def of(cls, nats: FloatArray | float | None, usual: float, usable: BoolArray) -> "Odds":
+        """Without a price the rate is learned; one price for all columns is a rate of its own.
+
+        Prices column by column are odds relative to the `usual` price; a column that costs nothing is in every model.
+        """
+        log_prior = np.where(usable, 0.0, -np.inf)
+        if nats is None:
+            return cls(log_prior, None)
+        if np.ndim(nats) == 0:
+            return cls(log_prior, float(expit(-nats)))
+        relative = np.where(np.asarray(nats) > 0, usual - np.asarray(nats), np.inf)
+        return cls(np.where(usable, relative, -np.inf), None)
+
+    def prior(self, noise: float = 1.0, typical: float = np.inf, dense: float = 0.0) -> InclusionPrior:
+        """The prior of sets of the columns that may be in or out."""
+        return InclusionPrior.of(int(np.isfinite(self.log_prior).sum()), self.rate, noise, typical, dense)
+
+
+def average_regression(problem: LeastSquares, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
+    """Of a least-squares problem whose noise is learned."""
+    sets = Sets(problem, odds.log_prior, odds.prior())
+    prepare(sets)
+    return chains.sample(partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows)
+
+
+def average_classes(problem: Problem, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
+    """Of a logistic problem, by drawing its sites."""
+    sampler = Augmented(problem, odds.log_prior, odds.prior(LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE))
+    residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
+    lengths = FLIPS * augmented.SETTLING, FLIPS * augmented.ROUND
+    return chains.sample(sampler.run, odds, start, problem.design.project(residual), len(problem.t), *lengths)
+
+
+def average_by_sites(
+    problem: Problem,
+    odds: Odds,
+    start: IntArray,
+    chains: Chains,
+    moments: tuple[FloatArray, FloatArray],
+    noise: float,
+    typical: float,
+) -> Averaged:
+    """Under sites that all models share; `moments` are mean and variance of every row's predictor to begin with."""
+    prior = odds.prior(noise, typical, DENSE)
+
+    def sample(least_squares: LeastSquares) -> Averaged:
+        sets = Sets(least_squares, odds.log_prior, prior, learns_noise=False)
+        prepare(sets)
+        return chains.sample(partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t))
+
+    return average_under_sites(problem, *moments, sample)
