@@ -7,9 +7,11 @@ import numpy as np
 from sklearn.base import _fit_context
 
 from sparsebayes.core.moments import Moments
+from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.moment_rows import MomentRows
 from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
+from sparsebayes.estimators._inputs import name_features
 
 
 class Target(NamedTuple):
@@ -23,6 +25,8 @@ class Target(NamedTuple):
     """Rows, counted by weight."""
     constant: bool
     """Whether there is no spread beyond rounding."""
+    projection: FloatArray | None = None
+    """Φᵀt, where it is known."""
 
     @classmethod
     def of(cls, y: FloatArray, weight: FloatArray, root_weight: FloatArray, intercept: bool, flat: bool) -> "Target":
@@ -44,6 +48,14 @@ def targets_of(moments: Moments, rows: FloatArray, intercept: bool) -> list[Targ
         flat_line = bool(constant[k]) if intercept else unit == 0
         found.append(Target(row / (unit or 1.0), centre, unit, moments.n, flat_line))
     return found
+
+
+def projected(targets: list[Target], rows: Reductions) -> list[Target]:
+    """With the products of all columns with all targets, if there are several."""
+    if len(targets) < 2:
+        return targets
+    products = rows.project(np.column_stack([target.t for target in targets])).T
+    return [target._replace(projection=product) for target, product in zip(targets, products, strict=True)]
 
 
 class MomentsMixin:
@@ -83,26 +95,15 @@ class MomentsMixin:
             raise ValueError(f"moments have {moments.n_outputs} targets and no features")
         if moments.n <= 1 + self.fit_intercept:
             raise ValueError(f"moments of {moments.n:g} rows: give at least {2 + self.fit_intercept}")
-        self._name_features(moments.n_features, feature_names)
+        name_features(self, moments.n_features, feature_names)
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows, lines = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
-        targets = targets_of(moments, lines, self.fit_intercept)
+        targets = projected(targets_of(moments, lines, self.fit_intercept), rows)
         with threads_for(rows.X.size):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
             found = [self._fit_target(rows, target, flat, start, averages) for target, start in parts]
         self._store_found(found, rows, averages, single=len(targets) == 1)
         return self
-
-    def _name_features(self, n_features: int, names: Any) -> None:
-        """What `validate_data` sets where there are rows."""
-        self.n_features_in_ = n_features
-        vars(self).pop("feature_names_in_", None)
-        if names is None:
-            return
-        known = [str(name) for name in names]
-        if len(known) != n_features:
-            raise ValueError(f"feature_names has {len(known)} names, but the moments have {n_features} features")
-        self.feature_names_in_ = np.array(known, dtype=object)

@@ -6,7 +6,7 @@ from sparsebayes.core.likelihoods import StudentT
 from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine import glm
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.engine.loop import Settings
@@ -19,7 +19,7 @@ NORMAL_MAD = 1.4826
 """Standard deviation over median absolute deviation, for a normal distribution."""
 
 
-def robust_units(rows: DenseRows, y: FloatArray, weight: FloatArray, has_intercept: bool) -> Units:
+def robust_units(rows: FeatureDesign, y: FloatArray, weight: FloatArray, has_intercept: bool) -> Units:
     """Median and median absolute deviation of y as its centre and unit.
 
     Where half of the rows have one value the mean absolute deviation takes the place of the median.
@@ -34,7 +34,7 @@ def robust_units(rows: DenseRows, y: FloatArray, weight: FloatArray, has_interce
 
 
 def fit_student(
-    rows: DenseRows,
+    rows: FeatureDesign,
     y: FloatArray,
     weight: FloatArray,
     flat: bool,

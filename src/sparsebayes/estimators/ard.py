@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sparsebayes.core.prices import PerUnit, is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import FeatureDesign
+from sparsebayes.data.source import design_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
@@ -22,8 +22,9 @@ from sparsebayes.estimators._base import counted, progress, threads_for, watched
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
-from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._moments import MomentsMixin, Target, projected
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
+from sparsebayes.estimators._streaming import BlockMomentsMixin
 from sparsebayes.estimators._student import fit_student, robust_units
 
 REMEDIES = {
@@ -33,7 +34,7 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(BlockMomentsMixin, MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -247,13 +248,16 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
-        rows = DenseRows.of(design).standardised(weight, centre=flat)
+        rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
+        targets = [Target.of(output, weight, rows.root_weight, self.fit_intercept, flat) for output in outputs]
         starts = [*previous, *[None] * len(outputs)]
-        with threads_for(design.size):
-            parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
+        with threads_for(X.size):
+            parts = zip(outputs, projected(targets, rows), starts, strict=False)
+            found = [
+                self._fit_output(rows, output, weight, target, flat, start, averages)
+                for output, target, start in counted(parts, len(outputs), "output")
+            ]
         self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
@@ -286,15 +290,15 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
 
     def _fit_output(
         self,
-        rows: DenseRows,
+        rows: FeatureDesign,
         y: FloatArray,
         weight: FloatArray,
+        target: Target,
         flat: bool,
         previous: LinearFit | None,
         averages: bool,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model of one output and, if so wished, the average over models."""
-        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages)
         units = robust_units(rows, y, weight, self.fit_intercept)
@@ -317,7 +321,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     ) -> tuple[LinearFit, AveragedFit | None]:
         """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
         n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
-        t, centre, unit, total, constant = target
+        t, centre, unit, total, constant, projection = target
         if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
@@ -331,6 +335,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             price=PerUnit(price, total - flat),
             c=self.c,
             d=self.d / unit**2,
+            known_projection=projection,
         )
         result = solve(
             problem,
