@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from scipy.special import gammaln
 
 from sparsebayes.core.arrays import library_of, like, namespace_of, to_numpy
 from sparsebayes.core.likelihoods import Bernoulli, Likelihood, Poisson
 from sparsebayes.core.moments import Moments
-from sparsebayes.core.special import jj_lambda, log_sigmoid
 from sparsebayes.core.types import FloatArray
 
 
@@ -24,9 +24,13 @@ class Block(NamedTuple):
     weight: Any = None
     where: str = "the rows"
     """Block, file and first row, for messages."""
+    fresh: bool = False
+    """Whether nobody else has the array X, so that a statistic may change it."""
 
 
-S = TypeVar("S")
+SMALL = 1e-2
+"""ξ below which λ(ξ) = tanh(ξ/2)/4ξ is computed by its series: the next term is below 1e-10 of it."""
+
 S_co = TypeVar("S_co", covariant=True)
 
 
@@ -58,38 +62,28 @@ def check_finite(total: float, block: Block) -> None:
 
 @dataclass(frozen=True)
 class MomentsAbout:
-    """Moments of [X, y] (docs/mathematics.md, section 10), by sums about an origin near the means."""
+    """Moments of [X, y], by sums about an origin near the means."""
 
     origin: FloatArray
     """Of X and y."""
 
     def of(self, block: Block) -> Moments:
         """One matrix product, in the precision of the block; between blocks it is double."""
-        X, t = block.X, block.t
-        t = t[:, None] if t.ndim == 1 else t
-        xp, n_outputs = namespace_of(X), int(t.shape[1])
-        rows = _joined(X, t)
-        rows -= like(self.origin, rows)
-        if block.weight is None:
-            n, left = float(rows.shape[0]), rows
-            sums = xp.sum(rows, 0)
-        else:
-            weight = like(np.asarray(block.weight), rows)
-            n, left = float(np.sum(block.weight)), rows * weight[:, None]
-            sums = xp.sum(left, 0)
-        products = np.asarray(to_numpy(left.T @ rows), dtype=np.float64)
+        X = shifted(block, self.origin[: block.X.shape[1]])
+        t = like(np.asarray(to_numpy(block.t), dtype=np.float64).reshape(X.shape[0], -1) - self.origin[X.shape[1] :], X)
+        n, Xw, tw = float(X.shape[0]), X, t
+        if block.weight is not None:
+            root = like(np.sqrt(block.weight), X)[:, None]
+            n, Xw, tw = float(np.sum(block.weight)), X * root, t * root
+            X, t = Xw * root, tw * root
+        # Products of an array with itself: half of the work.
+        parts = [Xw.T @ Xw, Xw.T @ tw, tw.T @ tw, X.sum(0), t.sum(0)]
+        XX, Xt, tt, x, y = (np.asarray(to_numpy(part), dtype=np.float64) for part in parts)
+        products = np.block([[XX, Xt], [Xt.T, tt]])
         check_finite(float(products.trace()), block)
         if not n:
-            return Moments(0.0, self.origin, np.zeros_like(products), n_outputs)
-        return _moments(n, np.asarray(to_numpy(sums), dtype=np.float64), products, self.origin, n_outputs)
-
-
-def _joined(X: Any, t: Any) -> Any:
-    """[X, t], fresh. Columns of a Fortran array stay contiguous."""
-    if library_of(X) != "numpy":
-        return namespace_of(X).concatenate([X, like(to_numpy(t), X)], axis=1)
-    rows = np.empty((X.shape[1] + t.shape[1], len(X)), dtype=X.dtype).T if X.flags.f_contiguous else None
-    return np.concatenate([X, t], axis=1, out=rows, casting="same_kind")
+            return Moments(0.0, self.origin, np.zeros_like(products), len(y))
+        return _moments(n, np.append(x, y), products, self.origin, len(y))
 
 
 def _moments(n: float, sums: FloatArray, products: FloatArray, origin: FloatArray, n_outputs: int) -> Moments:
@@ -134,58 +128,70 @@ class SiteMoments:
     root: FloatArray | None = None
 
     def of(self, block: Block) -> SiteSums:
-        """Of one block, in its own precision."""
-        X = block.X - like(self.origin, block.X)
+        """Of one block, in its own precision. Its arrays are changed in place where nobody else has them."""
+        X = shifted(block, self.origin)
         eta = X @ like(self.coef, X) + self.level
-        device = library_of(X) != "numpy"
-        weight = None if block.weight is None else np.asarray(block.weight, dtype=np.float64)
-        if device:
-            slope, curvature, value = device_sites(self.likelihood, like(to_numpy(block.t), X), eta)
-            if weight is not None:
-                slope, curvature, value = (like(weight, X) * each for each in (slope, curvature, value))
-            n = float(X.shape[0]) if weight is None else float(weight.sum())
-        else:
-            t, eta = np.asarray(block.t, dtype=np.float64), np.asarray(eta, dtype=np.float64)
-            slope, curvature, value = self._sites(t, eta, X)
-            n = float(len(t))
-            if weight is not None:
-                slope, curvature, value, n = weight * slope, weight * curvature, weight * value, float(weight.sum())
-        return self._summed(block, X, slope, curvature, value, n)
+        t = like(np.asarray(to_numpy(block.t), dtype=np.float64), X)
+        slope, curvature, value = self._sites(t, eta, X)
+        n = float(X.shape[0])
+        if block.weight is not None:
+            weight = like(np.asarray(block.weight), X)
+            slope, curvature, value = weight * slope, weight * curvature, weight * value
+            n = float(np.sum(block.weight))
+        xp = namespace_of(X)
+        both = xp.stack([curvature, slope])
+        sums, slopes = np.asarray(to_numpy(both @ X), dtype=np.float64)
+        totals = [float(np.sum(to_numpy(each), dtype=np.float64)) for each in (curvature, slope, value)]
+        X *= xp.sqrt(curvature)[:, None]
+        products = np.asarray(to_numpy(X.T @ X), dtype=np.float64)
+        check_finite(float(products.trace()) + sum(totals), block)
+        return SiteSums(n, totals[0], sums, products, totals[1], slopes, totals[2])
 
-    def _sites(self, t: FloatArray, eta: FloatArray, X: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _sites(self, t: Any, eta: Any, X: Any) -> tuple[Any, Any, Any]:
         """Slope, curvature and value at η of every row."""
         if self.root is None:
-            return *self.likelihood.derivatives(t, eta), self.likelihood.log_density(t, eta)
-        felt = X @ like(self.root[:, :-1].T, X) + self.root[:, -1]
-        xi = np.sqrt(eta**2 + np.einsum("ij,ij->i", felt, felt, dtype=np.float64))
-        lam = jj_lambda(xi)
-        # The bound's exponent is const + h η - ½ b η²; its slope at η is h - bη.
-        value = log_sigmoid(xi) - xi / 2 + lam * (xi**2 - eta**2) + (t - 0.5) * eta
-        return t - 0.5 - 2 * lam * eta, 2 * lam, np.asarray(value)
-
-    def _summed(self, block: Block, X: Any, slope: Any, curvature: Any, value: Any, n: float) -> SiteSums:
-        b, r = (like(each, X) if isinstance(each, np.ndarray) else each for each in (curvature, slope))
-        half = X * (b**0.5)[:, None]
-        products = np.asarray(to_numpy(half.T @ half), dtype=np.float64)
-        numbers = [float(each.sum()) for each in (curvature, slope, value)]
-        check_finite(float(products.trace()) + sum(numbers), block)
-        sums, slopes = (np.asarray(to_numpy(each @ X), dtype=np.float64) for each in (b, r))
-        return SiteSums(n, numbers[0], sums, products, numbers[1], slopes, numbers[2])
+            return sites(self.likelihood, t, eta)
+        xp = namespace_of(X)
+        felt = X @ like(self.root[:, :-1].T, X) + like(self.root[:, -1], X)
+        xi = xp.sqrt(eta * eta + (felt * felt).sum(1))
+        # λ(ξ) = tanh(ξ/2) / 4ξ, and 1/8 at ξ = 0. The bound's exponent is const + h η - ½ b η²; its slope is h - bη.
+        safe = xp.where(xi > 0, xi, 1 + 0 * xi)
+        lam = xp.where(xi > SMALL, xp.tanh(0.5 * safe) / (4 * safe), 0.125 - xi * xi / 96)
+        log_sigmoid = -xp.log1p(xp.exp(-xi))
+        value = log_sigmoid - 0.5 * xi + lam * (xi * xi - eta * eta) + (t - 0.5) * eta
+        return t - 0.5 - 2 * lam * eta, 2 * lam, value
 
 
-def device_sites(likelihood: Likelihood, t: Any, eta: Any) -> tuple[Any, Any, Any]:
-    """Slope, curvature and log density of every row, on the device of the arrays."""
+def shifted(block: Block, origin: FloatArray) -> Any:
+    """X - origin, in the block's own array if it is fresh."""
+    X, shift = block.X, like(origin, block.X)
+    if not block.fresh:
+        return X - shift
+    X -= shift
+    return X
+
+
+def sites(likelihood: Likelihood, t: Any, eta: Any) -> tuple[Any, Any, Any]:
+    """Slope, curvature and log density of every row, by functions that all array libraries have."""
     xp = namespace_of(eta)
     if isinstance(likelihood, Bernoulli):
         small = xp.exp(-xp.abs(eta))
         large = 1 / (1 + small)
-        p = xp.where(eta > 0, large, small * large)
-        return t - p, small * large * large, t * eta - xp.log1p(small) - xp.where(eta > 0, eta, 0 * eta)
+        positive = eta > 0
+        p = xp.where(positive, large, small * large)
+        value = t * eta - xp.log1p(small) - xp.where(positive, eta, 0 * eta)
+        return t - p, small * large * large, value
     if isinstance(likelihood, Poisson):
         rate = xp.exp(eta)
-        log_factorial = xp.lgamma(t + 1) if library_of(eta) == "torch" else 0 * t
-        return t - rate, rate, t * eta - rate - log_factorial
-    raise NotImplementedError(f"{type(likelihood).__name__} has no form for arrays of {library_of(eta)}")
+        return t - rate, rate, t * eta - rate - _log_factorial(t)
+    raise NotImplementedError(f"{type(likelihood).__name__} has no sums over blocks")
+
+
+def _log_factorial(t: Any) -> Any:
+    """log t!, where the array is."""
+    if library_of(t) == "torch":
+        return namespace_of(t).lgamma(t + 1)
+    return like(gammaln(to_numpy(t) + 1), t)
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,7 @@ def dask_blocks(
             raise ValueError("target is missing: name the column to be predicted")
         names = list(features or [name for name in source.columns if name not in (target, weight)])
         numbers = source.dtypes
-        texts = (
-            [name for name in names if not np.issubdtype(np.dtype(str(numbers[name])), np.number)]
-            if _plain(numbers, names)
-            else []
-        )
+        texts = [name for name in names if getattr(numbers[name], "kind", "O") not in "biuf"]
         if texts:
             raise TypeError(f"column {texts[0]!r} has type {numbers[texts[0]]}: features must be numbers")
         split = dask.delayed(_of_frame, pure=False)
@@ -90,11 +86,6 @@ def dask_blocks(
             [split(part, names, target, weight) for part in source.to_delayed()], len(names), names, dtype
         )
     return _of_arrays(source, y, weight, dtype)
-
-
-def _plain(dtypes: Any, names: list[str]) -> bool:
-    """Whether all types are those of NumPy."""
-    return all(str(dtypes[name]) in np.sctypeDict or str(dtypes[name]) == "bool" for name in names)
 
 
 def _of_frame(frame: Any, names: list[str], target: str, weight: str | None) -> tuple[Any, Any, Any]:

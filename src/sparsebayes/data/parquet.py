@@ -11,6 +11,9 @@ from sparsebayes.core.statistics import Block
 from sparsebayes.core.types import IntArray
 from sparsebayes.data.blocks import ROWS, LocalBlocks
 
+BUFFER = 2**16
+"""Bytes of a column that are read from a file at a time."""
+
 
 def arrow() -> Any:
     """pyarrow.parquet, or a word about how to get it."""
@@ -76,11 +79,18 @@ def _parquet_rows(
     chosen = features if columns is None else [features[j] for j in columns]
     wanted = [*dict.fromkeys([*chosen, target, *([weight] if weight else [])])]
     for file in files:
-        with arrow().ParquetFile(file, memory_map=True) as source:
-            start = 0
-            for k, batch in enumerate(source.iter_batches(batch_size=rows, columns=wanted)):
-                where = f"file {file.name}, block {k} (from row {start})"
-                yield _block(batch, chosen, target, weight, dtype, where)
+        for k, (start, batch) in enumerate(_batches(file, rows, wanted)):
+            where = f"file {file.name}, block {k} (from row {start})"
+            yield _block(batch, chosen, target, weight, dtype, where)
+
+
+def _batches(file: Path, rows: int, wanted: list[str]) -> Iterator[tuple[int, Any]]:
+    """First row and rows of each batch. Row groups are read one by one: read ahead, a file would fill the memory."""
+    start = 0
+    with arrow().ParquetFile(file, pre_buffer=False, buffer_size=BUFFER) as source:
+        for group in range(source.num_row_groups):
+            for batch in source.iter_batches(rows, row_groups=[group], columns=wanted, use_threads=False):
+                yield start, batch
                 start += batch.num_rows
 
 
@@ -90,7 +100,7 @@ def _block(batch: Any, chosen: list[str], target: str, weight: str | None, dtype
     for row, name in zip(held, chosen, strict=True):
         row[:] = _numbers(batch, name, where)
     y = _numbers(batch, target, where)
-    return Block(held.T, y, None if weight is None else _numbers(batch, weight, where), where)
+    return Block(held.T, y, None if weight is None else _numbers(batch, weight, where), where, fresh=True)
 
 
 def _numbers(batch: Any, name: str, where: str) -> Any:

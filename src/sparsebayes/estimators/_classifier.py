@@ -15,6 +15,7 @@ from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
+from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import over_blocks, validated, validated_rows
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit
@@ -101,6 +102,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         covariances = [fit.covariance for fit in self._fits]
         return covariances[0] if len(covariances) == 1 else covariances
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Log-odds of each class (for two: of the second), averaged over the posterior as `proba` says.
 
@@ -124,6 +126,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         tiny = np.finfo(np.float64).tiny
         return np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
 
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, averaged over the posterior as `proba` says; each row adds up to 1."""
         return over_blocks(self._probabilities, self._checked(X), width=self._width)
@@ -139,11 +142,13 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         even = np.full_like(positive, 1 / positive.shape[1])
         return np.where(total > 0, positive / np.where(total > 0, total, 1.0), even)
 
+    @lazily
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @lazily
     def predict(self, X: Any) -> AnyArray:
         """The class with the largest score."""
         scores = self.decision_function(X)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from sparsebayes.core.threads import blas
 from sparsebayes.core.types import AnyArray
+from sparsebayes.estimators._elsewhere import refuse_dask
 
 FLOATS = (np.float64, np.float32)
 """Types that are taken as they are. Arithmetic is in double precision."""
@@ -40,6 +41,7 @@ def sparse_forms(model: Any, forms: Any) -> Any:
 
 def validated(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray]:
     """Rows and targets to be fitted; large float32 arrays stay what they are."""
+    refuse_dask(model, X)
     keeps = isinstance(X, np.ndarray) and X.dtype == np.float32 and X.nbytes >= SINGLE
     forms = sparse_forms(model, ("csc", "csr"))
     return validate_data(model, X, y, accept_sparse=forms, dtype=FLOATS if keeps else np.float64, **options)

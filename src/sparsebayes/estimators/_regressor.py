@@ -15,6 +15,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
+from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import double, over_blocks, validated, validated_rows
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
@@ -109,6 +110,7 @@ class GaussianRegressor(PosteriorRegressor):
                 stacklevel=2,
             )
 
+    @lazily
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -137,6 +139,7 @@ class GaussianRegressor(PosteriorRegressor):
     def _with_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
         return self._mean(X), self._join([np.sqrt(fit.latent_variance(X) + fit.own_variance(X)) for fit in self._fits])
 
+    @lazily
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
         """Central interval of new observations: lower and upper end on the last axis.
 

@@ -19,6 +19,7 @@ from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
@@ -228,6 +229,7 @@ class ARDRegressor(BlockMomentsMixin, MomentsMixin, AveragingMixin, LinearRegres
         self.random_state = random_state
         self.verbose = verbose
 
+    @streamed
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched

@@ -23,6 +23,7 @@ from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._inputs import Prepared, over_blocks
 from sparsebayes.estimators._joint import JointFit
@@ -187,6 +188,7 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, LinearClassif
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @streamed
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched

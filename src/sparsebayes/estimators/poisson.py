@@ -30,6 +30,7 @@ from sparsebayes.estimators._base import (
     watched,
     whole_fit,
 )
+from sparsebayes.estimators._elsewhere import lazily, streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._inputs import over_blocks
 from sparsebayes.estimators._linear import LinearFit, glm_fit
@@ -161,6 +162,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, LinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
+    @streamed
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
@@ -236,6 +238,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, LinearRegressor):
         """Posterior mean of the rate, block by block."""
         return over_blocks(self._moments, X, offset, width=self._width)[0]
 
+    @lazily
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -254,6 +257,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, LinearRegressor):
         mean, variance = over_blocks(self._moments, X, _log_exposure(exposure, X.shape[0]), width=self._width)
         return (mean, np.sqrt(mean + variance)) if return_std else mean
 
+    @lazily
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """Central interval of new counts: lower and upper end, both included, on the last axis.
 

@@ -21,6 +21,7 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._streaming import BlockVariationalMixin
 
@@ -126,6 +127,7 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @streamed
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
