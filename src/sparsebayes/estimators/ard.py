@@ -11,6 +11,7 @@ from sparsebayes.core.prices import PerUnit, is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
@@ -21,6 +22,7 @@ from sparsebayes.estimators._base import counted, progress, threads_for, watched
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
+from sparsebayes.estimators._moments import MomentsMixin, Target
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
 from sparsebayes.estimators._student import fit_student, robust_units
 
@@ -31,7 +33,7 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -252,16 +254,22 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         with threads_for(design.size):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
             found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
-        self._store([fit for fit, _ in found], single=y.ndim == 1)
+        self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
+        return self
+
+    def _store_found(
+        self, found: list[tuple[LinearFit, AveragedFit | None]], rows: FeatureDesign, averages: bool, *, single: bool
+    ) -> None:
+        """Fitted attributes, of the single models and then of the averages."""
+        self._store([fit for fit, _ in found], single=single)
         self._warn(REMEDIES[self.noise])
         if averages:
             averaged = [fit for _, fit in found if fit is not None]
-            self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
+            self._store_averages(averaged, [rows] * len(found), single=single)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
-        return self
 
     def _check_noise(self) -> None:
         """Refuse parameters that Student noise does not go with."""
@@ -285,30 +293,38 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         previous: LinearFit | None,
         averages: bool,
     ) -> tuple[LinearFit, AveragedFit | None]:
-        """The best single model of one output and, if so wished, the average over models.
+        """The best single model of one output and, if so wished, the average over models."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        if self.noise == "gaussian" or target.constant:
+            return self._fit_target(rows, target, flat, previous, averages)
+        units = robust_units(rows, y, weight, self.fit_intercept)
+        settings = Settings(self.tol, self.max_iter, progress(self.verbose))
+        prior, (price, _) = ARD(self.a, units.rate(self.b) if self.b else 0.0), self._prices(rows.n_columns)
+        single = fit_student(
+            rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, self.n_features_in_
+        )
+        return single, None
 
-        The solver works in standard units: target of variance one, columns of mean square one.
-        """
-        n_features = self.n_features_in_
-        price = feature_prices(self, usual := float(np.log(n_features)))
-        if np.ndim(price) and rows.n_columns > n_features:  # an intercept with a precision of its own pays, too
+    def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
+        """Nats asked of each column, and the usual price."""
+        price = feature_prices(self, usual := float(np.log(self.n_features_in_)))
+        if np.ndim(price) and n_columns > self.n_features_in_:  # an intercept with a precision of its own pays, too
             price = np.append(price, usual)
-        total = float(weight.sum())
-        centre = float(weight @ y) / total if self.fit_intercept else 0.0
-        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
-        if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
+        return price, usual
+
+    def _fit_target(
+        self, rows: FeatureDesign, target: Target, flat: bool, previous: LinearFit | None, averages: bool
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
+        n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
+        t, centre, unit, total, constant = target
+        if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
-        if self.noise == "student":
-            units = robust_units(rows, y, weight, self.fit_intercept)
-            settings = Settings(self.tol, self.max_iter, progress(self.verbose))
-            prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
-            single = fit_student(rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, n_features)
-            return single, None
         units = Units(centre, unit, rows.unit / unit)
         problem = LeastSquares(
             design=rows,
-            t=rows.root_weight * (y - centre if flat else y) / unit,
+            t=t,
             n_weighted=total,
             flat_intercept=flat,
             prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
