@@ -212,7 +212,7 @@ def test_the_built_in_data_sets_are_as_they_are_listed(name):
     [
         ("empty.csv", b"", "is empty"),
         ("header.csv", b"a,b\n", "no rows"),
-        ("a.xlsx", b"PK", r"cannot read .xlsx files; supported are .csv"),
+        ("a.dta", b"PK", r"cannot read .dta files.*supported are .csv"),
         ("a.parquet", b"this is no parquet file", "cannot be read as parquet"),
         ("a.feather", b"this is no feather file", "cannot be read as feather"),
         ("latin.csv", "größe,y\n1,2\n".encode("latin-1"), "the header of .* is not UTF-8: convert the file first"),

@@ -23,6 +23,7 @@ from sparsebayes.app.options import (
     Group,
     Impute,
     Json,
+    Missing,
     ModelPath,
     Sample,
     Seed,
@@ -105,6 +106,7 @@ def fit(
     exclude: Exclude = None,
     group: Group = "",
     impute: Impute = "",
+    missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
     setting: Setting = None,
@@ -144,7 +146,9 @@ def fit(
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
-    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    problem = _problem(
+        Request(data, target, task, features or (), exclude or (), group, impute, missing or (), sample, cv, seed)
+    )
     with progress(verbose, live=not as_json) as tick:
         study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
     _give_out(study, problem.recipe, output, report, as_json)
@@ -195,6 +199,7 @@ def predict(
             "-o", "--output", help="A .csv, .tsv, .parquet or .feather file; default: CSV on standard output."
         ),
     ] = None,
+    missing: Missing = None,
     verbose: Verbose = False,
 ) -> None:
     """Predict the rows of a table.
@@ -210,14 +215,14 @@ def predict(
         raise UsageError(f"--interval {interval:g} must be between 0 and 1")
     from sparsebayes.app.console import progress, tell
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.predicting import WRITERS, predictions, print_table, write_table
+    from sparsebayes.app.predicting import WRITERS, Wanted, predictions, print_table, write_table
     from sparsebayes.app.tables import open_table
 
     check_writable(output, "-o", tuple(WRITERS))
     stored = open_model(model)
     table = open_table(data)
     with progress(verbose, live=True) as tick:
-        found = predictions(stored, table, interval, keep or (), tick)
+        found = predictions(stored, table, Wanted(interval, keep or (), missing or ()), tick)
     if output is None:
         print_table(found)
         return
@@ -236,6 +241,7 @@ def compare(
     exclude: Exclude = None,
     group: Group = "",
     impute: Impute = "",
+    missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Also write the table to a file.")] = None,
@@ -264,7 +270,9 @@ def compare(
     from sparsebayes.app.terminal import print_scores
 
     check_writable(output, "-o", tuple(WRITERS))
-    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    problem = _problem(
+        Request(data, target, task, features or (), exclude or (), group, impute, missing or (), sample, cv, seed)
+    )
     with progress(verbose, live=not as_json) as tick:
         ranking = compared(problem, only or (), Settings(impute, tick=tick))
     for note in ranking.left_out:

@@ -85,7 +85,9 @@ class Recipe:
     @classmethod
     def of(cls, frame: pl.DataFrame, names: Sequence[str], impute: str) -> "Recipe":
         """Learn the levels of categories from a table, and refuse columns that cannot be features."""
-        recipe = cls(tuple(Column(name, _levels(frame[name], impute)) for name in names), impute)
+        if not impute:
+            _refuse_holes(frame.select(names))
+        recipe = cls(tuple(Column(name, _levels(frame[name])) for name in names), impute)
         encoded = recipe.features
         if len(set(encoded)) < len(encoded):
             twice = next(name for k, name in enumerate(encoded) if name in encoded[:k])
@@ -142,7 +144,26 @@ def _words(series: pl.Series) -> pl.Series:
     return series.cast(pl.String)
 
 
-def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
+def _refuse_holes(frame: pl.DataFrame) -> None:
+    """Name all columns with missing values at once. Columns without any value are refused elsewhere."""
+    holes = {series.name: gone for series in frame if (gone := _missing(series)).any() and not gone.all()}
+    if len(holes) < 2:
+        for name, gone in holes.items():
+            _refuse_missing(frame[name], gone)
+        return
+    cells = [f"'{name}' ({int(gone.sum())}, first in row {int(gone.argmax()) + 1})" for name, gone in holes.items()]
+    shown = ", ".join(cells[:8]) + f" and {len(cells) - 8} more" * (len(cells) > 8)
+    raise DataError(
+        f"{len(holes)} columns have missing values: {shown}. Use --impute median, or exclude columns with --exclude"
+    )
+
+
+def _missing(series: pl.Series) -> BoolArray:
+    gone = series.is_null() | (series.is_nan() if series.dtype.is_float() else False)
+    return np.asarray(gone.fill_null(True).to_numpy())
+
+
+def _levels(series: pl.Series) -> tuple[str | None, ...]:
     """The sorted levels of a category; empty for a number."""
     name = series.name
     if series.null_count() == len(series):
@@ -154,8 +175,6 @@ def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
             )
         return ()
     words = _words(series)
-    if not impute:
-        _refuse_missing(series, words.is_null().to_numpy())
     levels = words.drop_nulls().unique().sort().to_list()
     if len(levels) > MOST_LEVELS:
         raise DataError(
@@ -168,8 +187,9 @@ def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
 def _numbers(series: pl.Series, impute: bool) -> FloatArray:
     """A numeric column; missing values become nan if they are to be imputed."""
     if not series.dtype.is_numeric() and series.dtype not in (pl.Null, pl.Boolean):
-        sample = series.drop_nulls()
-        raise DataError(f"column '{series.name}' must be numeric, but contains '{sample[0]}'")
+        bad = series.cast(pl.String).cast(pl.Float64, strict=False).is_null() & series.is_not_null()
+        row = int(bad.arg_true()[0])
+        raise DataError(f"column '{series.name}' must be numeric, but contains '{series[row]}' in row {row + 1}")
     values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])

@@ -4,12 +4,14 @@ import io
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 import polars as pl
 
+from sparsebayes.app.cells import cleaned
 from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
 from sparsebayes.app.modelfile import Stored
@@ -21,9 +23,16 @@ BLOCK = 50_000
 """Rows that are predicted at once."""
 
 
-def predictions(
-    stored: Stored, table: Table, interval: float | None, keep: Sequence[str], tick: Callable[[str, int, int], None]
-) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Wanted:
+    """The options of `predict`."""
+
+    interval: float | None = None
+    keep: Sequence[str] = ()
+    missing: Sequence[str] = ()
+
+
+def predictions(stored: Stored, table: Table, wanted: Wanted, tick: Callable[[str, int, int], None]) -> pl.DataFrame:
     """Prediction and uncertainty for each row of the table."""
     missing = stored.recipe.missing_from(table.columns)
     if missing:
@@ -31,16 +40,17 @@ def predictions(
             f"{table.source} lacks {listed(missing)}, which the model needs; its columns are {listed(table.columns)}"
         )
     classes = hasattr(stored.model, "classes_")
-    if interval is not None and classes:
+    if wanted.interval is not None and classes:
         raise UsageError("--interval is for regression; for classes use the probabilities")
-    kept = list(dict.fromkeys(name for pattern in keep for name in matching(table.columns, pattern, "--keep")))
+    kept = list(dict.fromkeys(name for pattern in wanted.keep for name in matching(table.columns, pattern, "--keep")))
     names = [column.name for column in stored.recipe.columns]
     frame = table.read(list(dict.fromkeys([*names, *kept])))
-    X = pl.DataFrame(stored.recipe.encode(frame), schema=stored.recipe.features)
+    used, _ = cleaned(frame.select(names), wanted.missing, table.separator)
+    X = pl.DataFrame(stored.recipe.encode(used), schema=stored.recipe.features)
     total = -(-len(X) // BLOCK)
     made = []
     for k in range(total):
-        made.append(_predicted(stored, X[k * BLOCK : (k + 1) * BLOCK], interval))
+        made.append(_predicted(stored, X[k * BLOCK : (k + 1) * BLOCK], wanted.interval))
         tick("predict", k + 1, total)
     found = pl.concat(made)
     twice = sorted(set(kept) & set(found.columns))

@@ -95,7 +95,7 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
         scores=scores,
         seconds=time.perf_counter() - start,
         version=__version__,
-        warnings=[*_once(said), *_in_folds(chosen.warnings, said)],
+        warnings=[*problem.warnings, *_once(said), *_in_folds(chosen.warnings, said)],
         seed=problem.seed,
         n_folds=len(problem.folds),
     )

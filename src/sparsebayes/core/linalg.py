@@ -72,3 +72,12 @@ def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> Floa
         return matrix.T @ matrix
     gram = matrix.T @ matrix
     return gram if weight == 1 else weight * gram
+
+
+def correlation_of(products: FloatArray) -> FloatArray:
+    """Correlations from centred sums of products; a constant column has none with any other."""
+    length = np.sqrt(np.maximum(products.diagonal(), 0.0))
+    length = np.where(length > 0, length, 1.0)
+    correlation = products / length / length[:, None]
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)

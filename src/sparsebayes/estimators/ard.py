@@ -12,6 +12,7 @@ from sparsebayes.core.prices import PerUnit, is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
@@ -22,6 +23,7 @@ from sparsebayes.estimators._base import counted, progress, threads_for, watched
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
+from sparsebayes.estimators._moments import MomentsMixin, Target
 from sparsebayes.estimators._outputs import check_joint, fit_outputs
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
 from sparsebayes.estimators._row_noise import whitened
@@ -34,7 +36,7 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -270,7 +272,7 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         X, y, weight, counts = self._validated(X, y, sample_weight)
         given = whitened(X, y, weight, row_noise, counts, self.fit_intercept)
         X, y, weight = given.X, given.y, given.weight
-        known = None if isinstance(self.noise_variance, str) else self.noise_variance / given.scale
+        known = self._known_noise(given.scale)
         joint = self.multi_output == "joint" and y.ndim > 1
         averages = self._averages(X.shape[1], joint)
         previous = self._single_fits() if self.warm_start else []
@@ -291,20 +293,27 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         with threads_for(design.size):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
             found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
-        self._store([given.back(fit) for fit, _ in found], single=y.ndim == 1)
+        found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
+        self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
-        self._warn(REMEDIES[self.noise])
-        if averages:
-            averaged = [given.back(fit) for _, fit in found if fit is not None]
-            self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
-            self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
-            self.covariance_ = self._arrays([fit.covariance for fit in averaged])
         return self
 
-    def _check_noise(self, has_row_noise: bool) -> None:
+    def _store_found(
+        self, found: list[tuple[LinearFit, AveragedFit | None]], rows: FeatureDesign, averages: bool, *, single: bool
+    ) -> None:
+        """Fitted attributes, of the single models and then of the averages."""
+        self._store([fit for fit, _ in found], single=single)
+        self._warn(REMEDIES[self.noise])
+        if averages:
+            averaged = [fit for _, fit in found if fit is not None]
+            self._store_averages(averaged, [rows] * len(found), single=single)
+            self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
+            self.covariance_ = self._arrays([fit.covariance for fit in averaged])
+
+    def _check_noise(self, has_row_noise: bool = False) -> None:
         """Refuse parameters that the kind of noise does not go with."""
-        known = not isinstance(self.noise_variance, str)
+        known = self._known_noise() is not None
         if known and (self.solver not in ("auto", "sequential") or self.c or self.d):
             raise ValueError("noise_variance, where it is given, needs solver='auto' or 'sequential', and c=d=0")
         if self.noise == "gaussian":
@@ -330,29 +339,43 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         averages: bool,
         known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
-        """The best single model of one output and, if so wished, the average over models.
+        """The best single model of one output and, if so wished, the average over models."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        if self.noise == "gaussian" or target.constant:
+            return self._fit_target(rows, target, flat, previous, averages, known)
+        units = robust_units(rows, y, weight, self.fit_intercept)
+        prior, (price, _) = ARD(self.a, units.rate(self.b) if self.b else 0.0), self._prices(rows.n_columns)
+        single = fit_student(
+            rows, y, weight, flat, units, prior, price, self.noise_freedom, self._settings(), self.n_features_in_
+        )
+        return single, None
 
-        The solver works in standard units: target of variance one, columns of mean square one.
-        """
-        n_features = self.n_features_in_
-        price = feature_prices(self, usual := float(np.log(n_features)))
-        if np.ndim(price) and rows.n_columns > n_features:  # an intercept with a precision of its own pays, too
+    def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
+        """Nats asked of each column, and the usual price."""
+        price = feature_prices(self, usual := float(np.log(self.n_features_in_)))
+        if np.ndim(price) and n_columns > self.n_features_in_:  # an intercept with a precision of its own pays, too
             price = np.append(price, usual)
-        total = float(weight.sum())
-        centre = float(weight @ y) / total if self.fit_intercept else 0.0
-        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
-        if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
+        return price, usual
+
+    def _fit_target(
+        self,
+        rows: FeatureDesign,
+        target: Target,
+        flat: bool,
+        previous: LinearFit | None,
+        averages: bool,
+        known: float | None,
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
+        n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
+        t, centre, unit, total, constant = target
+        if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
-        if self.noise == "student":
-            units = robust_units(rows, y, weight, self.fit_intercept)
-            prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
-            given = rows, y, weight, flat, units, prior, price, self.noise_freedom, self._settings()
-            return fit_student(*given, n_features), None
         units = Units(centre, unit, rows.unit / unit)
         problem = LeastSquares(
             design=rows,
-            t=rows.root_weight * (y - centre if flat else y) / unit,
+            t=t,
             n_weighted=total,
             flat_intercept=flat,
             prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
@@ -388,10 +411,14 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             freedom=problem.n if known is None else np.inf,
         )
 
+    def _known_noise(self, scale: float = 1.0) -> float | None:
+        """The noise variance where it is given, in units of `scale`."""
+        return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
+
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
-    def _averages(self, n_features: int, joint: bool) -> bool:
+    def _averages(self, n_features: int, joint: bool = False) -> bool:
         """Whether to average over models."""
         why = {
             "multi_output='independent'": not joint,
