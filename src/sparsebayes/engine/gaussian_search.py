@@ -85,7 +85,7 @@ def search(problem: LeastSquares, start: Solution, trace: Trace, settings: Setti
     """
     if not len(start.active) and problem.is_scale_free and problem.total_price([0]) == 0:
         return cold_start(problem, trace, settings)
-    limits = Limits(settings.tol)
+    limits = Limits(settings.tol, hold_noise=problem.known_noise is not None)
     best, converged = climb(problem, start, limits, trace, settings)
     if is_free(problem.price) or not converged:
         return best, converged

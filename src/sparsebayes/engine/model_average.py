@@ -81,8 +81,8 @@ class Odds:
 
 
 def average_regression(problem: LeastSquares, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
-    """Of a least-squares problem whose noise is learned."""
-    sets = Sets(problem, odds.log_prior, odds.prior())
+    """Of a least-squares problem; a noise that is known must be one."""
+    sets = Sets(problem, odds.log_prior, odds.prior(), learns_noise=problem.known_noise is None)
     prepare(sets)
     return chains.sample(partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsebayes.core.linalg import typical
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
     """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-    s, q, active = model.S.copy(), model.Q.copy(), model.active
+    s, q, active = model.S.copy(), typical(model.Q).copy(), model.active
     var = model.Sigma.diagonal()
     s[active] = relevance(model.alpha[active], var) / var
-    q[active] = model.mean / var
+    q[active] = typical(model.mean) / var
     return s, q
 
 

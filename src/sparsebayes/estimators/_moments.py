@@ -52,11 +52,13 @@ class MomentsMixin:
     fit_intercept: bool
     intercept_prior: str
     noise: str
+    multi_output: str
     warm_start: bool
     n_features_in_: int
     feature_names_in_: Any
-    _check_noise: Callable[[], None]
-    _averages: Callable[[int], bool]
+    _check_noise: Callable[..., None]
+    _averages: Callable[..., bool]
+    _known_noise: Callable[[], float | None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
     _fit_target: Callable[..., Any]
@@ -83,6 +85,9 @@ class MomentsMixin:
             raise ValueError(f"moments have {moments.n_outputs} targets and no features")
         if moments.n <= 1 + self.fit_intercept:
             raise ValueError(f"moments of {moments.n:g} rows: give at least {2 + self.fit_intercept}")
+        if self.multi_output == "joint" and moments.n_outputs > 1:
+            raise ValueError("fit_moments needs multi_output='independent'")
+        self._check_noise()
         self._name_features(moments.n_features, feature_names)
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
@@ -92,7 +97,9 @@ class MomentsMixin:
         with threads_for(rows.X.size):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
-            found = [self._fit_target(rows, target, flat, start, averages) for target, start in parts]
+            found = [
+                self._fit_target(rows, target, flat, start, averages, self._known_noise()) for target, start in parts
+            ]
         self._store_found(found, rows, averages, single=len(targets) == 1)
         return self
 

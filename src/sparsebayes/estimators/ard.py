@@ -1,5 +1,6 @@
 """Linear regression with automatic relevance determination."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,7 +24,9 @@ from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
 from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._outputs import check_joint, fit_outputs
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
+from sparsebayes.estimators._row_noise import whitened
 from sparsebayes.estimators._student import fit_student, robust_units
 
 REMEDIES = {
@@ -54,6 +57,17 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
         between 1 and 100 by evidence.
+    noise_variance : "learn" or float, default="learn"
+        With Gaussian noise: its variance where that is known, in squared units of y (docs/noise.md). It needs `solver`
+        "auto" or "sequential" and `c=d=0`.
+    multi_output : {"independent", "joint"}, default="independent"
+        For 2-D y. "independent": one model for each output. "joint": a feature is relevant for all outputs or for none,
+        with one relative precision for all (docs/outputs.md); `min_gain` is then asked of all outputs together. It
+        needs Gaussian noise, `solver` "auto" or "sequential", `a=b=c=d=0`, a flat intercept and `warm_start=False`,
+        and does not average over models.
+    shared_noise : bool, default=False
+        With `multi_output="joint"`: whether all outputs have the same noise variance. Otherwise each has its own,
+        unless `noise_variance` is given.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -124,8 +138,8 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     n_flips_ : int
         Number of steps of each chain that were counted.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the noise. With Student noise the squared scale σ²; the variance is σ²ν/(ν - 2) for ν > 2, and
-        infinite otherwise.
+        Variance of the noise, of rows with `row_noise` one. With Student noise the squared scale σ²; the variance is
+        σ²ν/(ν - 2) for ν > 2, and infinite otherwise.
     noise_freedom_ : float or ndarray of shape (n_outputs,)
         With Student noise only: its degrees of freedom ν, as given or as learned.
     outlier_weight_ : ndarray like y
@@ -170,6 +184,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         "solver": [StrOptions({"auto", *SOLVERS})],
         "noise": [StrOptions(set(REMEDIES))],
         "noise_freedom": [StrOptions({"learn"}), Interval(Real, 1, 1e6, closed="both")],
+        "noise_variance": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
+        "multi_output": [StrOptions({"independent", "joint"})],
+        "shared_noise": ["boolean"],
         "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -190,6 +207,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         solver: str = "auto",
         noise: str = "gaussian",
         noise_freedom: str | float = "learn",
+        noise_variance: str | float = "learn",
+        multi_output: str = "independent",
+        shared_noise: bool = False,
         min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -210,6 +230,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         self.solver = solver
         self.noise = noise
         self.noise_freedom = noise_freedom
+        self.noise_variance = noise_variance
+        self.multi_output = multi_output
+        self.shared_noise = shared_noise
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -230,20 +253,28 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ARDRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> "ARDRegressor":
         """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Several outputs are fitted independently.
+            Several outputs are fitted independently, unless `multi_output="joint"`.
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
+        row_noise : array-like of shape (n_samples,) or (n_samples, n_samples), optional
+            With Gaussian noise: what is known of it beforehand, as a variance for each row or as a covariance V. The
+            noise has the covariance `noise_variance_` × V, where the first factor is learned unless `noise_variance`
+            is given. New rows are taken to have `row_noise` one.
         """
-        self._check_noise()
+        self._check_noise(row_noise is not None)
         X, y, weight, counts = self._validated(X, y, sample_weight)
-        averages = self._averages(X.shape[1])
+        given = whitened(X, y, weight, row_noise, counts, self.fit_intercept)
+        X, y, weight = given.X, given.y, given.weight
+        known = self._known_noise(given.scale)
+        joint = self.multi_output == "joint" and y.ndim > 1
+        averages = self._averages(X.shape[1], joint)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
@@ -251,9 +282,18 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         rows = DenseRows.of(design).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
         starts = [*previous, *[None] * len(outputs)]
+        if joint:
+            check_joint(self)
+            price, settings = feature_prices(self, float(np.log(X.shape[1]))), self._settings()
+            with threads_for(design.size):
+                fits = fit_outputs(rows, y, weight, flat, price, settings, shared_noise=self.shared_noise, known=known)
+            self._store([given.back(fit) for fit in fits], single=False)
+            self._warn(REMEDIES[self.noise])
+            return self
         with threads_for(design.size):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
+            found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
+        found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
         self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise == "student":
             self._store_noise(X, outputs, counts)
@@ -271,10 +311,15 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
 
-    def _check_noise(self) -> None:
-        """Refuse parameters that Student noise does not go with."""
+    def _check_noise(self, has_row_noise: bool = False) -> None:
+        """Refuse parameters that the kind of noise does not go with."""
+        known = self._known_noise() is not None
+        if known and (self.solver not in ("auto", "sequential") or self.c or self.d):
+            raise ValueError("noise_variance, where it is given, needs solver='auto' or 'sequential', and c=d=0")
         if self.noise == "gaussian":
             return
+        if known or has_row_noise:
+            raise ValueError(f"noise_variance and row_noise need noise='gaussian', not noise={self.noise!r}")
         if self.solver not in ("auto", "sequential"):
             raise ValueError(f"noise='student' needs solver='auto' or 'sequential', not solver={self.solver!r}")
         if self.c or self.d:
@@ -292,16 +337,16 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         flat: bool,
         previous: LinearFit | None,
         averages: bool,
+        known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model of one output and, if so wished, the average over models."""
         target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
         if self.noise == "gaussian" or target.constant:
-            return self._fit_target(rows, target, flat, previous, averages)
+            return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
-        settings = Settings(self.tol, self.max_iter, progress(self.verbose))
         prior, (price, _) = ARD(self.a, units.rate(self.b) if self.b else 0.0), self._prices(rows.n_columns)
         single = fit_student(
-            rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, self.n_features_in_
+            rows, y, weight, flat, units, prior, price, self.noise_freedom, self._settings(), self.n_features_in_
         )
         return single, None
 
@@ -313,7 +358,13 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         return price, usual
 
     def _fit_target(
-        self, rows: FeatureDesign, target: Target, flat: bool, previous: LinearFit | None, averages: bool
+        self,
+        rows: FeatureDesign,
+        target: Target,
+        flat: bool,
+        previous: LinearFit | None,
+        averages: bool,
+        known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
         n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
@@ -328,14 +379,15 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             n_weighted=total,
             flat_intercept=flat,
             prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
-            price=PerUnit(price, total - flat),
+            price=PerUnit(price, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
+            known_noise=None if known is None else known / unit**2,
         )
         result = solve(
             problem,
             self._choose_solver(problem),
-            Settings(self.tol, self.max_iter, progress(self.verbose)),
+            self._settings(),
             lasso=weighted_lasso,
             start=None if previous is None else units.start(previous),
         )
@@ -343,6 +395,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         if not averages:
             return single, None
         odds = self._odds(price, usual, problem.column_energy > 0)
+        if known is not None:  # in units of the noise
+            units = Units(centre, np.sqrt(known), rows.unit / np.sqrt(known))
+            problem = replace(problem, t=problem.t * (unit / units.unit), known_noise=1.0)
         found = average_regression(problem, odds, result.active, self._chains())
         return single, averaged_fit(
             single,
@@ -351,14 +406,22 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             rows.origin,
             level=centre if flat else None,
             mean_level=centre,
-            unit=unit,
-            noise=found.rest / max(problem.n - 2, 1.0),
-            freedom=problem.n,
+            unit=units.unit,
+            noise=found.rest / max(problem.n - 2, 1.0) if known is None else 1.0,
+            freedom=problem.n if known is None else np.inf,
         )
 
-    def _averages(self, n_features: int) -> bool:
+    def _known_noise(self, scale: float = 1.0) -> float | None:
+        """The noise variance where it is given, in units of `scale`."""
+        return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
+
+    def _settings(self) -> Settings:
+        return Settings(self.tol, self.max_iter, progress(self.verbose))
+
+    def _averages(self, n_features: int, joint: bool = False) -> bool:
         """Whether to average over models."""
         why = {
+            "multi_output='independent'": not joint,
             "noise='gaussian'": self.noise == "gaussian",
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
@@ -368,7 +431,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":
             return self.solver
-        textbook = is_free(problem.price) and problem.n_columns <= problem.design.n_rows
+        textbook = is_free(problem.price) and problem.known_noise is None and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
 
     def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
