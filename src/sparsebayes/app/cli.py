@@ -22,9 +22,11 @@ from sparsebayes.app.options import (
     Features,
     Group,
     Impute,
+    Jobs,
     Json,
     Missing,
     ModelPath,
+    Positive,
     Sample,
     Seed,
     Setting,
@@ -76,6 +78,13 @@ def _choice(value: str, option: str, choices: tuple[str, ...]) -> None:
         raise UsageError(f"unknown {option} {value}: choose {', '.join(choices)}")
 
 
+def _processes(jobs: int) -> int:
+    """The number of processes that `--jobs` asks for."""
+    from joblib import cpu_count
+
+    return jobs or int(cpu_count())
+
+
 def _problem(request: Any) -> Any:
     """Read and encode the data, and print notes about them."""
     from sparsebayes.app.console import tell
@@ -109,7 +118,9 @@ def fit(
     missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
+    positive: Positive = "",
     setting: Setting = None,
+    jobs: Jobs = 0,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Write the fitted model to a file (model.skops).")
     ] = None,
@@ -146,11 +157,10 @@ def fit(
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
-    problem = _problem(
-        Request(data, target, task, features or (), exclude or (), group, impute, missing or (), sample, cv, seed)
-    )
+    chosen = features or (), exclude or ()
+    problem = _problem(Request(data, target, task, *chosen, group, impute, missing or (), sample, cv, seed, positive))
     with progress(verbose, live=not as_json) as tick:
-        study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
+        study = studied(problem, model, Settings(impute, given, tick, int(not as_json), _processes(jobs)))
     _give_out(study, problem.recipe, output, report, as_json)
     if not study.pipeline[-1].converged_:
         raise typer.Exit(NOT_CONVERGED)
@@ -244,6 +254,7 @@ def compare(
     missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
+    jobs: Jobs = 0,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Also write the table to a file.")] = None,
     as_json: Json = False,
     seed: Seed = 0,
@@ -274,7 +285,7 @@ def compare(
         Request(data, target, task, features or (), exclude or (), group, impute, missing or (), sample, cv, seed)
     )
     with progress(verbose, live=not as_json) as tick:
-        ranking = compared(problem, only or (), Settings(impute, tick=tick))
+        ranking = compared(problem, only or (), Settings(impute, tick=tick, jobs=_processes(jobs)))
     for note in ranking.left_out:
         tell(note)
     if output is not None:

@@ -109,6 +109,12 @@ class Recipe:
         """Names of the encoded columns."""
         return [name for column in self.columns for name in column.encoded]
 
+    @property
+    def parts(self) -> list[slice]:
+        """Where each column of the table is in the matrix."""
+        ends = np.cumsum([len(column.encoded) for column in self.columns]).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
     def missing_from(self, columns: Sequence[str]) -> list[str]:
         """Columns that are missing from a table."""
         there = set(columns)
@@ -117,11 +123,8 @@ class Recipe:
     def encode(self, frame: pl.DataFrame) -> FloatArray:
         """The matrix, one row for each row of the table."""
         X = np.empty((len(frame), len(self.features)))
-        start = 0
-        for column in self.columns:
-            values = column.values(frame[column.name], bool(self.impute))
-            X[:, start : start + len(values)] = values.T
-            start += len(values)
+        for column, part in zip(self.columns, self.parts, strict=True):
+            X[:, part] = column.values(frame[column.name], bool(self.impute)).T
         return X
 
 

@@ -33,7 +33,12 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "scores": scores,
             "explained_variance": facts.explained,
             "coverage": None if study.classes else {"asked": COVERAGE, "found": calibration.observed},
-            "calibration": asdict(calibration) | {"verdict": calibration.verdict},
+            "calibration": asdict(calibration) | {"verdict": facts.trust},
+            "by_quarters": [asdict(each) | {"uneven": each.uneven} for each in facts.evenness],
+            "skill": _skill_json(facts),
+            "importance": _importance_json(facts),
+            "unstable": facts.unstable,
+            "few_rows": facts.few or None,
             "kept": kept_json(facts.selection),
             "nearly_kept": facts.selection.near,
             **choice_json(facts.selection),
@@ -45,6 +50,23 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "n_folds": study.n_folds,
         }
     )
+
+
+def _skill_json(facts: Facts) -> dict[str, Any] | None:
+    skill = facts.skill
+    if skill is None:
+        return None
+    more = {"interest": facts.study.classes[skill.interest], "recall": skill.recall, "precision": skill.precision}
+    return asdict(skill) | more
+
+
+def _importance_json(facts: Facts) -> list[dict[str, Any]] | None:
+    found = facts.study.importance
+    if found is None:
+        return None
+    clear = set(found.clear)
+    columns = zip(found.names, found.mean, found.error, strict=True)
+    return [{"feature": each, "mean": mean, "error": error, "clear": each in clear} for each, mean, error in columns]
 
 
 def kept_json(selection: Selection) -> list[dict[str, Any]]:

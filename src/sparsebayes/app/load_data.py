@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from sparsebayes.app.cells import cleaned
+from sparsebayes.app.class_skill import class_of_interest
 from sparsebayes.app.columns import Recipe, chosen, listed, matching
 from sparsebayes.app.errors import DataError
 from sparsebayes.app.models import Size
@@ -17,6 +18,9 @@ from sparsebayes.app.targets import Target, recognise
 from sparsebayes.app.unfit_columns import giveaways, left_out_notes, unfit
 from sparsebayes.app.validation import Folds, make_folds
 from sparsebayes.core.types import AnyArray, FloatArray
+
+LEAST = 3
+"""Fewest rows: a fit needs two, and one is held out."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Request:
     sample: int = 0
     cv: int = 5
     seed: int = 0
+    positive: str = ""
+    """The class of interest."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,8 @@ class Problem:
     """Doubts about the data, which the report shows too."""
     digest: str = ""
     """SHA-256 of the file; empty for a built-in data set."""
+    positive: Any = None
+    """The class of interest, if one was named."""
 
     @property
     def y(self) -> AnyArray:
@@ -90,7 +98,9 @@ def prepared(request: Request) -> Problem:
     warnings = _giveaway_warnings(giveaways(recipe, X, goal.y, bool(goal.classes)), target)
     notes += [goal.said, *converted, *dropped, *([note] if note else [])]
     source = os.path.basename(request.data) if os.path.exists(request.data) else table.source
-    return Problem(source, goal, target, recipe, X, folds, request.seed, notes, warnings, table.digest)
+    return Problem(
+        source, goal, target, recipe, X, folds, request.seed, notes, warnings, table.digest, _positive(request, goal)
+    )
 
 
 def _fit(frame: pl.DataFrame, names: list[str], asked: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -100,6 +110,16 @@ def _fit(frame: pl.DataFrame, names: list[str], asked: Sequence[str]) -> tuple[l
     if not left:
         raise DataError("no column can be a feature: " + "; ".join(left_out_notes(dropped)))
     return left, left_out_notes(dropped)
+
+
+def _positive(request: Request, goal: Target) -> Any:
+    if not request.positive:
+        return None
+    found = class_of_interest(request.positive, goal.classes)
+    if found is None:
+        known = f"the classes are {listed([str(label) for label in goal.classes])}" if goal.classes else "it is numeric"
+        raise DataError(f"--positive '{request.positive}' is no class of the target: {known}")
+    return found
 
 
 def _giveaway_warnings(names: list[str], target: str) -> list[str]:
@@ -120,8 +140,9 @@ def _target_name(table: Table, asked: str) -> str:
 
 
 def _check_rows(frame: pl.DataFrame) -> None:
-    if len(frame) < 4:
-        raise DataError(f"the table has {len(frame)} rows; at least 4 are needed to fit and test a model")
+    if len(frame) < LEAST:
+        rows = f"{len(frame)} row{'s' * (len(frame) != 1)}"
+        raise DataError(f"the table has {rows}; at least {LEAST} are needed to fit and test a model")
 
 
 def _groups(series: pl.Series) -> Any:

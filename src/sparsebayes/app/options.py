@@ -35,6 +35,10 @@ Cv = Annotated[int, typer.Option(min=2, help="Number of cross-validation folds."
 Seed = Annotated[int, typer.Option(min=0, help="Random seed of the folds and the sample.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the results as JSON.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print a line for each fold.")]
+Positive = Annotated[
+    str, typer.Option(help="The class of interest, which rates of found rows are about; default: the rarest.")
+]
+Jobs = Annotated[int, typer.Option(min=0, help="Processes for folds that take long (0: one for each core).")]
 Setting = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model: --set min_gain=0.")
 ]

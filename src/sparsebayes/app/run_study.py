@@ -11,6 +11,7 @@ import polars as pl
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.importance import Importance, importance_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.models import (
     CONSTANT,
@@ -24,7 +25,7 @@ from sparsebayes.app.models import (
 )
 from sparsebayes.app.scoring import better, score
 from sparsebayes.app.study import HeldOut, Score, Study
-from sparsebayes.app.validation import Outcome, cross_validated
+from sparsebayes.app.validation import Outcome, Work, cross_validated
 
 AUTO_ROWS = 2000
 """Up to this many rows `--model auto` also tries a kernel model."""
@@ -45,9 +46,17 @@ class Settings:
     tick: Tick = lambda name, done, total: None
     verbose: int = 0
     """Verbosity of the fit to all rows."""
+    jobs: int = 1
+    """Processes for folds that take long."""
 
 
-def _validated(problem: Problem, model: Model, settings: Settings, given: dict[str, Any] | None = None) -> Outcome:
+def _validated(
+    problem: Problem,
+    model: Model,
+    settings: Settings,
+    given: dict[str, Any] | None = None,
+    parts: Sequence[slice] = (),
+) -> Outcome:
     done = 0
 
     def tick() -> None:
@@ -57,7 +66,8 @@ def _validated(problem: Problem, model: Model, settings: Settings, given: dict[s
 
     settings.tick(model.name, 0, len(problem.folds))
     made = pipeline(model, problem.size, problem.seed, settings.impute, given)
-    return cross_validated(made, problem.X, problem.y, problem.folds, problem.target.classes, tick)
+    work = Work(made, problem.X, problem.y, problem.target.classes, parts)
+    return cross_validated(work, problem.folds, tick, settings.jobs)
 
 
 # --- fit ---
@@ -98,7 +108,15 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
         warnings=[*problem.warnings, *_once(said), *_in_folds(chosen.warnings, said)],
         seed=problem.seed,
         n_folds=len(problem.folds),
+        positive=problem.positive,
+        importance=_importance(problem, chosen),
     )
+
+
+def _importance(problem: Problem, outcome: Outcome) -> Importance | None:
+    """What matters to a model that keeps rows; None for other models."""
+    names = [column.name for column in problem.recipe.columns]
+    return importance_of(names, [fold.importance for fold in outcome.folds], bool(problem.target.classes))
 
 
 def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str, dict[str, Outcome]]:
@@ -110,7 +128,7 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
         return (
             model,
             f"{model.name} ({model.title}), as requested.",
-            {name: _validated(problem, model, settings, settings.given)},
+            {name: _validated(problem, model, settings, settings.given, problem.recipe.parts)},
         )
     if settings.given:
         raise UsageError("--set needs a model: choose one with --model")
@@ -122,7 +140,7 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
     if size.n_rows < ROWS_PER_FEATURE * size.n_features:
         why = f"{title}: with fewer than {ROWS_PER_FEATURE} rows for each feature only a linear model was tried."
         return linear, why, outcomes
-    outcomes[kernel.name] = _validated(problem, kernel, settings)
+    outcomes[kernel.name] = _validated(problem, kernel, settings, parts=problem.recipe.parts)
     if outcomes[kernel.name].failed:
         return linear, f"{title}: the kernel model ({kernel.name}) could not be fitted.", outcomes
     wins, difference, error = better(outcomes[kernel.name], outcomes[linear.name])

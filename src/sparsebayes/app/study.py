@@ -6,6 +6,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sparsebayes.app.importance import Importance
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -86,3 +87,7 @@ class Study:
     warnings: list[str]
     seed: int
     n_folds: int
+    positive: Any = None
+    """Classes: the class of interest, if one was named."""
+    importance: Importance | None = None
+    """Models that keep rows: how much the error rises when a column is shuffled; None for other models."""

@@ -20,6 +20,8 @@ IDENTIFIER = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|nr|no|key|code|index|idx|
 """Names of columns that number things, in lower case except for the last form."""
 UNNAMED = re.compile(r"^(Unnamed: ?\d+|_duplicated_\d+|)$")
 """Names of columns without a name, such as the row numbers that pandas writes."""
+SHORT = 20
+"""In tables with fewer rows, 1, 2, 3, … may well be a dose."""
 COPY = 1 - 1e-6
 """A feature whose squared correlation with the target exceeds this gives the target away."""
 
@@ -49,7 +51,7 @@ def _reason(series: pl.Series) -> str:
 def _numbering(series: pl.Series) -> str:
     """Whether whole numbers count or name the rows."""
     values = series.to_numpy()
-    if len(values) < 3 or series.n_unique() < len(values) or not np.all(values == np.round(values)):
+    if len(values) < SHORT or series.n_unique() < len(values) or not np.all(values == np.round(values)):
         return ""
     if np.all(np.diff(values) == 1) and values[0] in (0, 1):
         return f"it counts the rows ({values[0]:.0f}, {values[1]:.0f}, {values[2]:.0f}, …)"
@@ -68,18 +70,15 @@ def left_out_notes(found: dict[str, str]) -> list[str]:
     for why, names in by_reason.items():
         shown = ", ".join(f"'{name}'" for name in names[:5]) + f" and {len(names) - 5} more" * (len(names) > 5)
         notes.append(f"Column{'s' * (len(names) > 1)} {shown} left out: {why}")
-    return notes
+    numbers = [name for name, why in found.items() if why.startswith(("it counts", "it has a different whole"))]
+    keep = f"To use '{numbers[0]}' all the same, add --features '*' --features '{numbers[0]}'" if numbers else ""
+    return [*notes, *[keep] * bool(keep)]
 
 
 def giveaways(recipe: Recipe, X: FloatArray, y: AnyArray, classes: bool) -> list[str]:
     """Features that are a copy of the target, or of a function of it."""
-    found, start = [], 0
-    for column in recipe.columns:
-        width = len(column.encoded)
-        if _gives_away(X[:, start : start + width], y, classes):
-            found.append(column.name)
-        start += width
-    return found
+    pairs = zip(recipe.columns, recipe.parts, strict=True)
+    return [column.name for column, part in pairs if _gives_away(X[:, part], y, classes)]
 
 
 def _gives_away(values: FloatArray, y: AnyArray, classes: bool) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.importance import Importance
 from sparsebayes.app.report.svg import drawn
 from sparsebayes.app.selection import CREDIBLE, Effect
 from sparsebayes.app.words import NO_BREAK, name, number, percent, typeset
@@ -216,6 +217,23 @@ def stability(facts: Facts, order: list[int]) -> str:
         _names_above(ax)
 
     return drawn(draw, _height(len(order)), "stability", f"How many folds {verb} each feature")
+
+
+def importance(found: Importance) -> str:
+    """How much shuffling each column raises the error of held-out rows; hatched where that is not clear."""
+    n, more = cut(len(found.names), ROWS)
+    clear = set(found.clear)
+    values = np.append(np.maximum(found.mean[:n], 0.0), [np.nan] * len(more))
+    strong = np.array([each in clear for each in found.names[:n]] + [False] * len(more), dtype=bool)
+    notes = [number(value, 2, sign=True) for value in found.mean[:n]]
+
+    def draw(ax: Any) -> None:
+        draw_bars(ax, [name(each) for each in found.names[:n]] + more, values, strong, notes + more, thickness=BELOW)
+        ax.set_xlim(0, 1.2 * max(np.nanmax(values, initial=0.0), np.finfo(float).tiny))
+        ax.set_xlabel(f"increase of the {found.unit} when the feature is shuffled")
+        _names_above(ax)
+
+    return drawn(draw, _height(len(found.names)), "importance", "Importance of the features")
 
 
 def comparison(facts: Facts) -> str:

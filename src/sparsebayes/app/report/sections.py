@@ -9,8 +9,9 @@ from sparsebayes.app.report import figures
 from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names, error_text, folds
 from sparsebayes.app.report.table import Table
-from sparsebayes.app.report.what_matters import MOST, choice, kept, left_out, relevance
+from sparsebayes.app.report.what_matters import MOST, choice, importance, kept, left_out, relevance
 from sparsebayes.app.selection import CREDIBLE
+from sparsebayes.app.sentences import uneven_sentences
 from sparsebayes.app.words import NO_BREAK, NONE, count, interval, name, names, number, percent, plus_minus
 from sparsebayes.core.types import IntArray
 from sparsebayes.inspection import EvidencePathDisplay
@@ -28,7 +29,7 @@ WARNINGS = 20
 def sections(facts: Facts) -> list[Section]:
     """All sections in reading order."""
     outcome = _confusion if facts.study.classes else _predicted
-    order = (relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
+    order = (importance, relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
     found = [section(facts) for section in order]
     return [section for section in found if section is not None]
 
@@ -152,7 +153,18 @@ def _calibration(facts: Facts) -> Section:
         for nominal, observed, n, low, high in zip(*facts.coverage.to_table().values(), strict=True)
     ]
     table = Table(title, [*columns, "rows", "expected"], rows)
-    return Section("calibration", title, [text], *figures.calibration(facts), table)
+    told = [text, *uneven_sentences(facts)]
+    return Section("calibration", title, told, *figures.calibration(facts), table, _quarters(facts))
+
+
+def _quarters(facts: Facts) -> Table | None:
+    """Coverage or frequencies by quarters of the rows; None with few rows."""
+    rows = [
+        [each.by, interval(group.low, group.high), f"{group.n:,}", percent(group.expected), percent(group.observed)]
+        for each in facts.evenness
+        for group in each.groups
+    ]
+    return Table("By quarters", ["ordered by", "from … to", "rows", "stated", "observed"], rows) if rows else None
 
 
 def _stability(facts: Facts) -> Section | None:

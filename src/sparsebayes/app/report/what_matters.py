@@ -10,8 +10,8 @@ from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names
 from sparsebayes.app.report.table import Table
 from sparsebayes.app.selection import CREDIBLE, Effect, FeatureSet
-from sparsebayes.app.sentences import likely_sentences
-from sparsebayes.app.words import NONE, chance, interval, name, names, number, percent
+from sparsebayes.app.sentences import importance_text, likely_sentences
+from sparsebayes.app.words import NONE, chance, interval, name, names, number, percent, plus_minus, typeset
 from sparsebayes.core.credible import CLAIMED
 from sparsebayes.estimators import LIKELY, listed
 from sparsebayes.inspection import InclusionDisplay
@@ -44,6 +44,27 @@ def relevance(facts: Facts) -> Section:
             "The weight of each kept feature in the kernel, which compares rows. Features without a weight are ignored."
         )
     return Section("relevance", title, [text, *near], *figures.relevance(facts), _weights(facts))
+
+
+def importance(facts: Facts) -> Section | None:
+    """What matters to a model that keeps rows; None for other models."""
+    found = facts.study.importance
+    if found is None:
+        return None
+    text = (
+        "Each feature was shuffled in held-out rows, which breaks its relation to the target, and the rows were "
+        f"predicted again. The {found.unit} rises by as much as the model relies on the feature. Features that are "
+        "correlated stand in for each other, so each of them may look less important than it is."
+    )
+    rows = [
+        [name(each), plus_minus(mean, error, sign=True), "yes" if each in found.clear else "no"]
+        for each, mean, error in zip(found.names[:MOST], found.mean, found.error, strict=False)
+    ]
+    table = Table(
+        "Importance", ["feature", f"increase of the {found.unit}", "clear"], rows, left_out(len(found.names), "feature")
+    )
+    picture = figures.importance(found)
+    return Section("importance", "What matters", [text], picture, typeset(importance_text(found)), table)
 
 
 def _averaged(facts: Facts) -> Section:
