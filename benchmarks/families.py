@@ -99,7 +99,35 @@ def groups(n_seeds: int) -> None:
         report(f"{n} rows, 40 groups of 5, 4 active", rows, "F1, exact, error, seconds")
 
 
-PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs, "groups": groups}
+def outliers(n_seeds: int) -> None:
+    """Features and rows named with gross errors in a share of the rows."""
+    weights = np.linspace(0.4, 1.5, 8) * (-1) ** np.arange(8)
+    for share in (0.0, 0.1, 0.2):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng([seed, 200, 100])
+            X, fresh = rng.standard_normal((200, 100)), rng.standard_normal((2000, 100))
+            y, new = (3 + each[:, :8] @ weights + 0.5 * rng.standard_normal(len(each)) for each in (X, fresh))
+            bad = rng.permutation(200) < round(share * 200)
+            y = y + bad * rng.choice([-1, 1], 200) * rng.uniform(5, 20, 200)
+            for noise in ("gaussian", "student", "outliers"):
+                model, seconds = timed(lambda noise=noise, X=X, y=y: ARDRegressor(noise=noise).fit(X, y))
+                named = np.isin(np.arange(200), getattr(model, "outliers_", []))
+                ends = model.predict_interval(fresh)
+                rows.setdefault(noise, []).append(
+                    (
+                        float(np.isin(np.arange(8), model.active_).sum()),
+                        np.sqrt(np.mean((model.predict(fresh) - new) ** 2)),
+                        float((named & bad).sum()),
+                        float((named & ~bad).sum()),
+                        float(((ends[:, 0] <= new) & (new <= ends[:, 1])).mean()),
+                        seconds,
+                    )
+                )
+        report(f"{share:.0%} gross errors", rows, "true features, error, outliers named, wrongly, coverage, seconds")
+
+
+PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs, "groups": groups, "outliers": outliers}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -58,7 +58,7 @@ class MomentsMixin:
     feature_names_in_: Any
     _check_noise: Callable[..., None]
     _averages: Callable[..., bool]
-    _known_noise: Callable[[], float | None]
+    _known_noise: Callable[..., float | None]
     _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]

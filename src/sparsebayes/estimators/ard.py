@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
-from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.least_squares import LeastSquares
@@ -23,21 +23,16 @@ from sparsebayes.estimators._base import counted, progress, threads_for, watched
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._lasso import weighted_lasso
-from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
+from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
 from sparsebayes.estimators._outputs import check_joint, fit_outputs
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
+from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 from sparsebayes.estimators._row_noise import whitened
-from sparsebayes.estimators._student import fit_student, robust_units
-
-REMEDIES = {
-    "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
-    "student": "or if most rows have one value, use noise='gaussian'",
-}
-"""What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -52,9 +47,10 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
-    noise : {"gaussian", "student"}, default="gaussian"
-        Distribution of the noise. "student" has heavy tails, so that outliers in y hardly count (docs/outliers.md). It
-        needs `solver` "auto" or "sequential", `c=d=0` and `warm_start=False`.
+    noise : {"gaussian", "student", "outliers"}, default="gaussian"
+        Distribution of the noise (docs/outliers.md). "student" has heavy tails, so that outliers in y hardly count.
+        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. Both need `solver`
+        "auto" or "sequential", `c=d=0` and `warm_start=False`.
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
         between 1 and 100 by evidence.
@@ -98,8 +94,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000
-        features, unless `min_gain` is a number, which sets the price of a single model.
+        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features with Gaussian noise (up
+        to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a number,
+        which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
@@ -152,6 +149,13 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     outlier_weight_ : ndarray like y
         With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
         near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
+    outlier_probability_ : ndarray like y
+        With `noise="outliers"` only, like the next two: probability that each training row has a shift of its own; nan
+        for rows of weight zero.
+    outliers_ : ndarray of int, or a list of them for 2-D y
+        Rows with a probability above ½.
+    outlier_share_ : float or ndarray of shape (n_outputs,)
+        Share of such rows, as learned.
     relevance_ : ndarray like `coef_`
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray like `coef_`
@@ -291,6 +295,8 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         joint = self.multi_output == "joint" and y.ndim > 1
         self._read_groups(joint)
         averages = self._averages(X.shape[1], joint)
+        if self.noise != "gaussian" and averages:
+            averages = self._averages_robustly(X.size, weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
@@ -311,7 +317,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
         found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
         self._store_found(found, rows, averages, single=y.ndim == 1)
-        if self.noise == "student":
+        if self.noise != "gaussian":
             self._store_noise(X, outputs, counts)
         return self
 
@@ -327,24 +333,6 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
         self._store_groups()
-
-    def _check_noise(self, has_row_noise: bool = False) -> None:
-        """Refuse parameters that the kind of noise does not go with."""
-        known = self._known_noise() is not None
-        if known and (self.solver not in ("auto", "sequential") or self.c or self.d):
-            raise ValueError("noise_variance, where it is given, needs solver='auto' or 'sequential', and c=d=0")
-        if self.noise == "gaussian":
-            return
-        if known or has_row_noise:
-            raise ValueError(f"noise_variance and row_noise need noise='gaussian', not noise={self.noise!r}")
-        if self.solver not in ("auto", "sequential"):
-            raise ValueError(f"noise='student' needs solver='auto' or 'sequential', not solver={self.solver!r}")
-        if self.c or self.d:
-            raise ValueError(
-                f"noise='student' has no hyper-prior on the noise: c={self.c:g} and d={self.d:g} must be 0"
-            )
-        if self.warm_start:
-            raise ValueError("noise='student' does not support warm_start=True")
 
     def _fit_output(
         self,
@@ -363,7 +351,13 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         units = robust_units(rows, y, weight, self.fit_intercept)
         price = self._unit_price(self._prices(rows.n_columns)[0], target.total - flat)
         given = rows, y, weight, flat, units, self._prior(units, rows.n_columns), price
-        return fit_student(*given, self.noise_freedom, self._settings(), self.n_features_in_), None
+        likelihood = first_likelihood(self.noise, self.noise_freedom)
+        regression = RobustRegression.of(*given, likelihood, self._settings(), self.n_features_in_)
+        single, result = regression.fit()
+        if not averages:
+            return single, None
+        odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
+        return single, regression.average(single, result, rows.X, odds, self._chains())
 
     def _prior(self, units: Units, n_columns: int) -> ARD:
         return self._grouped_prior(ARD(self.a, units.rate(self.b) if self.b else 0.0), n_columns)
@@ -437,10 +431,6 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             freedom=problem.n if known is None else np.inf,
         )
 
-    def _known_noise(self, scale: float = 1.0) -> float | None:
-        """The noise variance where it is given, in units of `scale`."""
-        return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
-
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
@@ -448,7 +438,6 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         """Whether to average over models."""
         why = {
             "multi_output='independent'": not joint,
-            "noise='gaussian'": self.noise == "gaussian",
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
@@ -459,14 +448,3 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             return self.solver
         textbook = is_free(problem.price) and problem.known_noise is None and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
-
-    def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
-        """Fitted attributes of Student noise; `counts` are the rows given that have a weight."""
-        weight, freedom = np.full((len(counts), len(outputs)), np.nan), np.full(len(outputs), np.inf)
-        for k, (fit, y) in enumerate(zip(self._fits, outputs, strict=True)):
-            if isinstance(fit, StudentFit):
-                weight[counts, k], freedom[k] = fit.outlier_weight(X, y), fit.noise_freedom
-            else:  # a target without any spread has neither noise nor outliers
-                weight[counts, k] = 1.0
-        self.noise_freedom_ = float(freedom[0]) if self._single else freedom
-        self.outlier_weight_ = weight[:, 0] if self._single else weight
