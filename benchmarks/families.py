@@ -59,7 +59,47 @@ def outputs(n_seeds: int) -> None:
     report("500×2,000, 100 outputs", {"joint": [(f1(joint.active_[0], range(20)), seconds)]}, "F1, seconds")
 
 
-PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs}
+def groups(n_seeds: int) -> None:
+    """40 groups of 5 correlated features, 4 of them active, beside best subsets and the group lasso."""
+    from abess.linear import LinearRegression
+    from skglm import GroupLasso
+    from sklearn.model_selection import GridSearchCV
+
+    labels = np.repeat(np.arange(40), 5)
+    for n in (100, 200):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            X, fresh = (
+                (
+                    np.sqrt(0.5) * rng.standard_normal((m, 40, 1)) + np.sqrt(0.5) * rng.standard_normal((m, 40, 5))
+                ).reshape(m, 200)
+                for m in (n, 2000)
+            )
+            true, w = rng.choice(40, 4, replace=False), np.zeros(200)
+            chosen = np.isin(labels, true)
+            w[chosen] = rng.choice([-1, 1], 20) * rng.uniform(0.5, 1.5, 20)
+            y = X @ w + 0.5 * (X @ w).std() * rng.standard_normal(n)
+            top = max(np.linalg.norm((X - X.mean(0))[:, labels == g].T @ (y - y.mean())) / n for g in range(40))
+            lasso = GridSearchCV(GroupLasso(groups=5), {"alpha": top * np.logspace(0, -2.5, 20)}, cv=5)
+            models = {
+                "groups, averaged": ARDRegressor(groups=labels),
+                "groups, one model": ARDRegressor(groups=labels, average=False),
+                "abess, GIC": LinearRegression(group=labels, ic_type="gic"),
+                "abess, cross-validated": LinearRegression(group=labels, cv=5),
+                "skglm group lasso, cross-validated": lasso,
+            }
+            for name, model in models.items():
+                fitted, seconds = timed(lambda model=model, X=X, y=y: model.fit(X, y))
+                best = getattr(fitted, "best_estimator_", fitted)
+                found = labels[getattr(best, "active_", np.flatnonzero(best.coef_))]
+                error = np.sqrt(np.mean((fitted.predict(fresh) - fresh @ w) ** 2)) / (fresh @ w).std()
+                exact = float(set(found.tolist()) == set(true.tolist()))
+                rows.setdefault(name, []).append((f1(found, true), exact, error, seconds))
+        report(f"{n} rows, 40 groups of 5, 4 active", rows, "F1, exact, error, seconds")
+
+
+PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs, "groups": groups}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

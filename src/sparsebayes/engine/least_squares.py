@@ -137,6 +137,19 @@ class LeastSquares:
         """By the number of units, as far as they were asked for. A cached function could not be sent to a worker."""
         return {}
 
+    def own_products(self, units: IntArray) -> FloatArray:
+        """Φ_uᵀΦ_u of units of one size, a row of columns for each; computed once."""
+        key = units.shape[1], len(units), int(units[0, 0])
+        if key not in self._own_products:
+            columns = self.design.columns(units.ravel()).reshape(-1, *units.shape)
+            self._own_products[key] = np.einsum("nui,nuj->uij", columns, columns, optimize=True)
+        return self._own_products[key]
+
+    @cached_property
+    def _own_products(self) -> dict[tuple[int, int, int], FloatArray]:
+        """By the size of the units, their number and their first column, which tell the units of one prior apart."""
+        return {}
+
     def total_price(self, active: IntArray | list[int]) -> float:
         """Nats asked of a model that keeps these columns."""
         return total(self.price, self.prior.units(active))

@@ -78,8 +78,11 @@ class State:
         self.refresh()
 
     def _include(self, j: int, alpha: float, ahead: IntArray) -> None:
-        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
-        if self.copies[j]:
+        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same.
+
+        Not so in a group, whose columns have one precision whatever they are.
+        """
+        if self.copies[j] and self.problem.prior.ties is None:
             norm = np.sqrt(self.problem.column_energy[j] * self.problem.column_energy[self.active])
             twin = self.active[int(np.argmax(np.abs(self.gram[j]) / norm))]
             scale = self.problem.column_energy[j] / self.problem.column_energy[twin]

@@ -59,6 +59,7 @@ class MomentsMixin:
     _check_noise: Callable[..., None]
     _averages: Callable[..., bool]
     _known_noise: Callable[[], float | None]
+    _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
     _fit_target: Callable[..., Any]
@@ -89,6 +90,7 @@ class MomentsMixin:
             raise ValueError("fit_moments needs multi_output='independent'")
         self._check_noise()
         self._name_features(moments.n_features, feature_names)
+        self._read_groups()
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"

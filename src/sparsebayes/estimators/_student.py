@@ -3,7 +3,7 @@
 import numpy as np
 
 from sparsebayes.core.likelihoods import StudentT
-from sparsebayes.core.prices import PerUnit
+from sparsebayes.core.prices import Price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
@@ -40,7 +40,7 @@ def fit_student(
     flat: bool,
     units: Units,
     prior: ARD,
-    price: FloatArray | float,
+    price: Price,
     noise_freedom: str | float,
     settings: Settings,
     n_features: int,
@@ -58,7 +58,7 @@ def fit_student(
         weight=weight,
         likelihood=StudentT(freedom=freedom, learns_freedom=learns, min_noise=NOISE_FLOOR),
         prior=prior,
-        price=PerUnit(price, total - flat),
+        price=price,
         flat_intercept=flat,
         bounded=True,
     )

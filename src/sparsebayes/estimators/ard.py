@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sparsebayes.core.prices import PerUnit, is_free
+from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
@@ -21,6 +21,7 @@ from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
+from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
 from sparsebayes.estimators._moments import MomentsMixin, Target
@@ -36,7 +37,7 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 
 
-class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -68,6 +69,12 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     shared_noise : bool, default=False
         With `multi_output="joint"`: whether all outputs have the same noise variance. Otherwise each has its own,
         unless `noise_variance` is given.
+    groups : array-like of shape (n_features,), list of lists of int, or None, default=None
+        Features that enter and leave the model together: one label for each feature, or lists of column numbers, where
+        features that no list has are groups of their own. The features of a group share one precision, `min_gain` is
+        asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
+        (docs/groups.md). They need `solver` "auto" or "sequential", a positive
+        `min_gain`, `a=b=0` and `multi_output="independent"`.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -150,6 +157,11 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
     gain_ : ndarray like `coef_`
         Evidence, in nats, that each feature brings given the others: kept ones by staying, the others if they were
         added. A dropped feature with a gain just below `min_gain_` is a weak signal, not an absent one.
+    groups_ : ndarray of int
+        With `groups` only: the number of each feature's group.
+    group_relevance_, group_inclusion_probability_ : ndarray
+        With `groups` only, the second with averaging: `relevance_` (the mean over its features) and
+        `inclusion_probability_` of each group.
     min_gain_ : float
         The price in nats that was charged for each feature.
     log_evidence_ : float or ndarray of shape (n_outputs,)
@@ -187,6 +199,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         "noise_variance": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
         "multi_output": [StrOptions({"independent", "joint"})],
         "shared_noise": ["boolean"],
+        "groups": GROUPS,
         "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -210,6 +223,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         noise_variance: str | float = "learn",
         multi_output: str = "independent",
         shared_noise: bool = False,
+        groups: Any = None,
         min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -233,6 +247,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         self.noise_variance = noise_variance
         self.multi_output = multi_output
         self.shared_noise = shared_noise
+        self.groups = groups
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -274,6 +289,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         X, y, weight = given.X, given.y, given.weight
         known = self._known_noise(given.scale)
         joint = self.multi_output == "joint" and y.ndim > 1
+        self._read_groups(joint)
         averages = self._averages(X.shape[1], joint)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
@@ -310,6 +326,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             self._store_averages(averaged, [rows] * len(found), single=single)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
+        self._store_groups()
 
     def _check_noise(self, has_row_noise: bool = False) -> None:
         """Refuse parameters that the kind of noise does not go with."""
@@ -344,15 +361,24 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
-        prior, (price, _) = ARD(self.a, units.rate(self.b) if self.b else 0.0), self._prices(rows.n_columns)
-        single = fit_student(
-            rows, y, weight, flat, units, prior, price, self.noise_freedom, self._settings(), self.n_features_in_
-        )
-        return single, None
+        price = self._unit_price(self._prices(rows.n_columns)[0], target.total - flat)
+        given = rows, y, weight, flat, units, self._prior(units, rows.n_columns), price
+        return fit_student(*given, self.noise_freedom, self._settings(), self.n_features_in_), None
+
+    def _prior(self, units: Units, n_columns: int) -> ARD:
+        return self._grouped_prior(ARD(self.a, units.rate(self.b) if self.b else 0.0), n_columns)
+
+    def _read_groups(self, joint: bool = False) -> None:
+        needs = {
+            "solver='auto' or 'sequential'": self.solver in ("auto", "sequential"),
+            "a=b=0": not (self.a or self.b),
+            "multi_output='independent'": not joint,
+        }
+        self._find_groups([need for need, holds in needs.items() if not holds])
 
     def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
         """Nats asked of each column, and the usual price."""
-        price = feature_prices(self, usual := float(np.log(self.n_features_in_)))
+        price = feature_prices(self, usual := float(np.log(self._n_units)))
         if np.ndim(price) and n_columns > self.n_features_in_:  # an intercept with a precision of its own pays, too
             price = np.append(price, usual)
         return price, usual
@@ -378,8 +404,8 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
             t=t,
             n_weighted=total,
             flat_intercept=flat,
-            prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
-            price=PerUnit(price, total - flat if known is None else np.inf),
+            prior=self._prior(units, rows.n_columns),
+            price=self._unit_price(price, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
             known_noise=None if known is None else known / unit**2,
@@ -394,7 +420,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, LinearRegressor, GaussianRegres
         single = units.fit(problem, result, n_features)
         if not averages:
             return single, None
-        odds = self._odds(price, usual, problem.column_energy > 0)
+        odds = self._group_odds(self._odds(price, usual, problem.column_energy > 0))
         if known is not None:  # in units of the noise
             units = Units(centre, np.sqrt(known), rows.unit / np.sqrt(known))
             problem = replace(problem, t=problem.t * (unit / units.unit), known_noise=1.0)
