@@ -120,7 +120,9 @@ def test_new_rows_with_unknown_levels_missing_values_or_text_are_refused():
         recipe.encode(FRAME.with_columns(pl.Series("色 [x]", [None, "rot", "rot"])))
     with pytest.raises(DataError, match="column 'n' must be numeric, but contains 'many'"):
         recipe.encode(FRAME.with_columns(pl.lit("many").alias("n")))
-    assert recipe.missing_from(["n", "ja"]) == ["größe", "色 [x]", "zwei, Wörter"]
+    used = np.array([name in ("n", "色 [x]=rot") for name in recipe.features])
+    assert recipe.needed(used) == ["n", "色 [x]"]
+    np.testing.assert_array_equal(recipe.encode(FRAME.select("n")), np.array(MATRIX) * (np.arange(7) == 1))
 
 
 def test_two_columns_of_one_name_are_refused():

@@ -108,7 +108,7 @@ def _complaint(text: pl.Series) -> list[str]:
     if set(marks) <= set(OFTEN_MISSING):
         options = " ".join(f"--missing '{mark}'" for mark in marks)
         return [f"{told}: if these mean missing values, use {options}"]
-    return [f"{told}: correct the table, or exclude the column with --exclude '{text.name}'"]
+    return [f"{told}: correct the table"]
 
 
 def _doubtful(frame: pl.DataFrame, columns: list[pl.Series]) -> list[str]:

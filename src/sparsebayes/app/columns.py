@@ -13,6 +13,8 @@ from sparsebayes.core.types import BoolArray, FloatArray
 
 MOST_LEVELS = 50
 """Most levels of a category. A text column with more is a name or a comment."""
+NEVER = "the training data had none; fill the gap, or fit the model again with --impute median"
+"""What to do about a missing value in new rows."""
 MISSING = None
 """The level of a category in rows where it is missing."""
 
@@ -63,7 +65,7 @@ class Column:
         words = _words(series)
         unknown = ~words.is_in([level for level in self.levels if level is not None]).fill_null(True)
         if MISSING not in self.levels:
-            _refuse_missing(series, words.is_null().to_numpy(), "the training data had none")
+            _refuse_missing(series, words.is_null().to_numpy(), NEVER)
         if unknown.any():
             row = int(unknown.arg_true()[0])
             raise DataError(
@@ -115,16 +117,16 @@ class Recipe:
         ends = np.cumsum([len(column.encoded) for column in self.columns]).tolist()
         return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
 
-    def missing_from(self, columns: Sequence[str]) -> list[str]:
-        """Columns that are missing from a table."""
-        there = set(columns)
-        return [column.name for column in self.columns if column.name not in there]
+    def needed(self, used: BoolArray) -> list[str]:
+        """Columns of the table with at least one feature that is used."""
+        return [column.name for column, part in zip(self.columns, self.parts, strict=True) if used[part].any()]
 
     def encode(self, frame: pl.DataFrame) -> FloatArray:
-        """The matrix, one row for each row of the table."""
-        X = np.empty((len(frame), len(self.features)))
+        """The matrix, one row for each row of the table. Columns that the table lacks are zero."""
+        X = np.zeros((len(frame), len(self.features)))
         for column, part in zip(self.columns, self.parts, strict=True):
-            X[:, part] = column.values(frame[column.name], bool(self.impute)).T
+            if column.name in frame.columns:
+                X[:, part] = column.values(frame[column.name], bool(self.impute)).T
         return X
 
 
@@ -198,7 +200,7 @@ def _numbers(series: pl.Series, impute: bool) -> FloatArray:
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise DataError(f"column '{series.name}' is infinite in row {row + 1}: correct the value, or leave it empty")
     if not impute:
-        _refuse_missing(series, np.isnan(values))
+        _refuse_missing(series, np.isnan(values), NEVER)
     return values
 
 

@@ -9,6 +9,7 @@ from scipy.special import stdtrit
 from sklearn.pipeline import Pipeline
 
 from sparsebayes.app.class_skill import ClassSkill, class_skill
+from sparsebayes.app.equation import Equation, equations_of
 from sparsebayes.app.evenness import Evenness, of_intervals, of_probabilities
 from sparsebayes.app.models import CONSTANT
 from sparsebayes.app.selection import CREDIBLE, Selection, selection_of
@@ -104,6 +105,8 @@ class Facts:
     """Coverage by predicted value and spread, or calibration by probability; empty with few rows."""
     skill: ClassSkill | None
     """Classes: what accuracy does not say; None for regression."""
+    equations: list[Equation]
+    """Linear models: the predictions in the units of the table, one for each set of weights."""
     few: str
     """A warning if there are too few rows for a verdict; empty otherwise."""
 
@@ -130,17 +133,18 @@ def facts_of(study: Study) -> Facts:
     model = _model(study.pipeline)
     truth, predicted = _truth(study), _predicted(study)
     folds = len(np.unique(study.held_out.fold))
-    others = [_comparison(score, folds) for score in study.scores[1:]]
+    others = [comparison_of(score, folds) for score in study.scores[1:]]
     constant = [other for other in others if other.score.model in CONSTANT.values() and np.isfinite(other.score.error)]
     intervals, inside = np.empty((0, 2)), np.empty(0, dtype=bool)
     if not study.classes:
         intervals = held_out_intervals(study.held_out, COVERAGE)
         inside = _inside(truth, intervals)
     coverage = _coverage(study, truth, predicted)
+    spreads = spread(study.pipeline, study.X)
     return Facts(
         study=study,
         model=model,
-        selection=selection_of(model, _names(study), spread(study.pipeline, study.X), _frequency(study)),
+        selection=selection_of(model, _names(study), spreads, _frequency(study)),
         ending=ending_of(model),
         n_folds=folds,
         score=study.scores[0],
@@ -155,6 +159,7 @@ def facts_of(study: Study) -> Facts:
         calibration=_calibration(study, truth, predicted, coverage),
         evenness=_evenness(study, truth, predicted, inside),
         skill=class_skill(study, truth, predicted) if study.classes else None,
+        equations=equations_of(study, spreads),
         few=_few(study, truth),
     )
 
@@ -218,7 +223,7 @@ def _explained(truth: FloatArray, predicted: FloatArray) -> float:
     return 1 - float(np.mean((predicted - truth) ** 2)) / variance if variance > 0 else np.nan
 
 
-def _comparison(score: Score, folds: int) -> Comparison:
+def comparison_of(score: Score, folds: int) -> Comparison:
     """The interval of a difference: Student's quantile, because there are few folds."""
     half = float(stdtrit(max(folds - 1, 1), 0.5 + CREDIBLE / 2)) * score.difference_se
     return Comparison(score, score.difference - half, score.difference + half)

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparsebayes import __version__
+from sparsebayes.app.equation import Equation
 from sparsebayes.app.facts import COVERAGE, Facts, ending_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.modelfile import Stored
@@ -39,6 +40,15 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "importance": _importance_json(facts),
             "unstable": facts.unstable,
             "few_rows": facts.few or None,
+            "equations": [
+                {
+                    "left": each.left,
+                    "intercept": each.intercept,
+                    "weights": dict(zip(each.names, each.weights, strict=True)),
+                }
+                for each in facts.equations
+            ],
+            "origin": asdict(study.origin) if study.origin else None,
             "kept": kept_json(facts.selection),
             "nearly_kept": facts.selection.near,
             **choice_json(facts.selection),
@@ -50,6 +60,11 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "n_folds": study.n_folds,
         }
     )
+
+
+def _equation_json(equation: Equation) -> dict[str, Any]:
+    weights = dict(zip(equation.names, equation.weights, strict=True))
+    return {"left": equation.left, "intercept": equation.intercept, "weights": weights}
 
 
 def _skill_json(facts: Facts) -> dict[str, Any] | None:
@@ -110,6 +125,7 @@ def ranking_json(ranking: Ranking, problem: Problem) -> dict[str, Any]:
             "task": problem.target.task,
             "n_rows": len(problem.y),
             "seed": problem.seed,
+            "origin": asdict(ranking.origin) if ranking.origin else None,
             "scores": [asdict(score) for score in ranking.scores],
             "left_out": ranking.left_out,
         }

@@ -39,6 +39,9 @@ Positive = Annotated[
     str, typer.Option(help="The class of interest, which rates of found rows are about; default: the rarest.")
 ]
 Jobs = Annotated[int, typer.Option(min=0, help="Processes for folds that take long (0: one for each core).")]
+NoBaselines = Annotated[
+    bool, typer.Option("--no-baselines", help="Do not compare the model with baselines, which saves time.")
+]
 Setting = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model: --set min_gain=0.")
 ]

@@ -16,6 +16,7 @@ from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
 from sparsebayes.app.modelfile import Stored
 from sparsebayes.app.tables import Table
+from sparsebayes.core.types import BoolArray
 from sparsebayes.io.atomic_file import whole_file
 from sparsebayes.io.printable import printable
 
@@ -34,16 +35,16 @@ class Wanted:
 
 def predictions(stored: Stored, table: Table, wanted: Wanted, tick: Callable[[str, int, int], None]) -> pl.DataFrame:
     """Prediction and uncertainty for each row of the table."""
-    missing = stored.recipe.missing_from(table.columns)
+    names = stored.recipe.needed(used_features(stored))
+    missing = [name for name in names if name not in table.columns]
     if missing:
         raise DataError(
-            f"{table.source} lacks {listed(missing)}, which the model needs; its columns are {listed(table.columns)}"
+            f"{table.source} lacks {listed(missing, 50)}, which the model needs; it has {listed(table.columns)}"
         )
     classes = hasattr(stored.model, "classes_")
     if wanted.interval is not None and classes:
         raise UsageError("--interval is for regression; for classes use the probabilities")
     kept = list(dict.fromkeys(name for pattern in wanted.keep for name in matching(table.columns, pattern, "--keep")))
-    names = [column.name for column in stored.recipe.columns]
     frame = table.read(list(dict.fromkeys([*names, *kept])))
     used, _ = cleaned(frame.select(names), wanted.missing, table.separator)
     X = pl.DataFrame(stored.recipe.encode(used), schema=stored.recipe.features)
@@ -57,6 +58,17 @@ def predictions(stored: Stored, table: Table, wanted: Wanted, tick: Callable[[st
     if twice:
         raise DataError(f"--keep '{twice[0]}': the predictions have such a column; rename that of the table")
     return pl.concat([frame.select(kept), found], how="horizontal") if kept else found
+
+
+def used_features(stored: Stored) -> BoolArray:
+    """Which features the predictions depend on: all, but for a model that gives some no weight."""
+    model, n = stored.model, len(stored.recipe.features)
+    if getattr(model, "n_features_in_", None) != n:  # a step before it has made other columns
+        return np.ones(n, dtype=bool)
+    weights = getattr(model, "feature_weights_", None)
+    if weights is None and not hasattr(model, "relevance_indices_"):
+        weights = getattr(model, "coef_", None)
+    return np.ones(n, dtype=bool) if weights is None else np.asarray((np.atleast_2d(weights) != 0).any(axis=0))
 
 
 def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparsebayes.app.importance import Importance
+from sparsebayes.app.origin import Origin
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -91,3 +92,5 @@ class Study:
     """Classes: the class of interest, if one was named."""
     importance: Importance | None = None
     """Models that keep rows: how much the error rises when a column is shuffled; None for other models."""
+    origin: Origin | None = None
+    """What was typed, when, on which data, with which versions."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.facts import COVERAGE, Comparison, Facts
 from sparsebayes.app.importance import Importance
 from sparsebayes.app.report.svg import drawn
 from sparsebayes.app.selection import CREDIBLE, Effect
@@ -236,10 +236,10 @@ def importance(found: Importance) -> str:
     return drawn(draw, _height(len(found.names)), "importance", "Importance of the features")
 
 
-def comparison(facts: Facts) -> str:
+def comparison(compared: Sequence[Comparison], classes: bool) -> str:
     """Difference in error of the other models, with intervals; percentage points for classes."""
-    others = [other for other in facts.others if np.isfinite(other.score.difference)]
-    unit = 100 if facts.study.classes else 1
+    others = [other for other in compared if np.isfinite(other.score.difference)]
+    unit = 100 if classes else 1
     difference = unit * np.array([other.score.difference for other in others])
     ends = unit * np.array([(other.lower, other.upper) for other in others]).reshape(-1, 2)
 
@@ -258,11 +258,11 @@ def comparison(facts: Facts) -> str:
             )
         if np.isfinite(right):
             ax.set_xlim(right=1.25 * right)
-        points = " in percentage points" if facts.study.classes else ""
+        points = " in percentage points" if classes else ""
         ax.set_xlabel(f"difference in error{points}, {percent(CREDIBLE)} interval (right of the line: worse)")
         _names_above(ax)
 
-    return drawn(draw, _height(len(others)), "comparison", "Error of other models minus that of this one")
+    return drawn(draw, _height(len(others)), "comparison", "Error of other models minus that of the first")
 
 
 def _near(ends: FloatArray) -> tuple[BoolArray, float]:

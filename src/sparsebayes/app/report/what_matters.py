@@ -18,6 +18,8 @@ from sparsebayes.inspection import InclusionDisplay
 
 MOST = 60
 """Most rows of a table."""
+EQUATIONS = 5
+"""Most equations that are written out."""
 MEMBERS = 12
 """Features of a credible set that a table names; the others are counted."""
 
@@ -166,7 +168,18 @@ def kept(facts: Facts) -> Section:
     elif selection.certain:
         what = "features" if selection.what == "feature" else "rows"
         told.append(f"The intervals assume that the kept {what} are the right ones.")
+    told += _equation_lines(facts)
     return Section("kept", title, told, table=_of_effects(title, _cells(facts), facts))
+
+
+def _equation_lines(facts: Facts) -> list[str]:
+    """The equations of a linear model in the units of the table; of many classes the first."""
+    if not facts.equations:
+        return []
+    shown = facts.equations[:EQUATIONS]
+    more = [f"{len(facts.equations) - EQUATIONS} more equations are in the JSON output."]
+    head = "In the units of the table:" if not facts.selection.averaged else "In the units of the table, averaged:"
+    return [head, *(each.text() for each in shown), *(more if len(facts.equations) > EQUATIONS else [])]
 
 
 def _cells(facts: Facts) -> dict[str, Callable[[Effect], str]]:
