@@ -144,6 +144,7 @@ def test_progress_is_told_pass_by_pass(data, capsys):
         (SparseLogisticRegression(average=True), "does not average"),
         (SparseLogisticRegression(min_gain=0), "positive min_gain"),
         (SparsePoissonRegressor(average=True), "does not average"),
+        (SparsePoissonRegressor(groups=[0] * 12), "groups=None"),
         (ARDRegressor(noise="student"), "noise='gaussian'"),
     ],
     ids=str,

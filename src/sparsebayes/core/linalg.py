@@ -57,6 +57,14 @@ def factorise(matrix: FloatArray) -> Factor:
     )
 
 
+def typical(values: FloatArray) -> FloatArray:
+    """The values themselves, or the root mean square of each row where there is a column for each of several outputs.
+
+    Evidence, noise and moves of outputs that share all precisions depend on means over outputs of squares only.
+    """
+    return values if values.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1])
+
+
 def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> FloatArray:
     """Mᵀ diag(weight) M for weights ≥ 0; NumPy sees that it is symmetric and does half of the work."""
     if np.ndim(weight):

@@ -41,8 +41,8 @@ class Moves(NamedTuple):
     """Nats that the column brings at its own best precision, whether it is in the model or not."""
 
 
-Block = Callable[[IntArray], tuple[FloatArray, FloatArray]]
-"""S (as a matrix) and Q of the columns of a unit, as if none of them were in the model."""
+Blocks = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+"""S (a matrix each) and Q of units, as if none of the unit's columns were in the model; a row of columns per unit."""
 
 
 class Prior(Protocol):
@@ -114,7 +114,17 @@ class Prior(Protocol):
     def units(self, columns: IntArray | list[int]) -> IntArray | list[int]:
         """One column of each unit among these: a price is paid once per unit."""
 
-    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+    def closed(self, columns: IntArray) -> IntArray:
+        """These columns and all that enter and leave together with one of them."""
+
+    @property
+    def ties(self) -> IntArray | None:
+        """Which columns share a precision, by a common number; None where each has its own."""
+
+    def worth(self, s: FloatArray, q: FloatArray, alpha: FloatArray, blocks: Blocks) -> FloatArray:
+        """Nats that the unit of every column brings at its best precision."""
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, blocks: Blocks) -> Moves:
         """The best change of every unit, given all others; the columns of a unit have the same entries."""
 
 
@@ -199,7 +209,20 @@ class ARD:
         """All of them."""
         return columns
 
-    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+    def closed(self, columns: IntArray) -> IntArray:
+        """The same."""
+        return columns
+
+    @property
+    def ties(self) -> IntArray | None:
+        """None."""
+        return None
+
+    def worth(self, s: FloatArray, q: FloatArray, alpha: FloatArray, blocks: Blocks) -> FloatArray:
+        """Of each column alone."""
+        return self.gain(self.candidate(s, q), s, q)
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, blocks: Blocks) -> Moves:
         """The best change of every single precision."""
         return best_moves(self, s, q, alpha, price)
 

@@ -13,6 +13,10 @@ from sparsebayes.data.moment_rows import MomentRows
 from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
 from sparsebayes.estimators._inputs import name_features
 
+MANY = 16
+"""Targets from which on their products with the columns are one product. For fewer that saves nothing, and each target
+has the same answer, to the last bit, as alone."""
+
 
 class Target(NamedTuple):
     """A target in standard units, in the place of which `centre + unit t` stands in the data."""
@@ -51,8 +55,8 @@ def targets_of(moments: Moments, rows: FloatArray, intercept: bool) -> list[Targ
 
 
 def projected(targets: list[Target], rows: Reductions) -> list[Target]:
-    """With the products of all columns with all targets, if there are several."""
-    if len(targets) < 2:
+    """With the products of all columns with all targets, if there are many."""
+    if len(targets) < MANY:
         return targets
     products = rows.project(np.column_stack([target.t for target in targets])).T
     return [target._replace(projection=product) for target, product in zip(targets, products, strict=True)]
@@ -64,11 +68,14 @@ class MomentsMixin:
     fit_intercept: bool
     intercept_prior: str
     noise: str
+    multi_output: str
     warm_start: bool
     n_features_in_: int
     feature_names_in_: Any
-    _check_noise: Callable[[], None]
-    _averages: Callable[[int], bool]
+    _check_noise: Callable[..., None]
+    _averages: Callable[..., bool]
+    _known_noise: Callable[..., float | None]
+    _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
     _fit_target: Callable[..., Any]
@@ -95,7 +102,11 @@ class MomentsMixin:
             raise ValueError(f"moments have {moments.n_outputs} targets and no features")
         if moments.n <= 1 + self.fit_intercept:
             raise ValueError(f"moments of {moments.n:g} rows: give at least {2 + self.fit_intercept}")
+        if self.multi_output == "joint" and moments.n_outputs > 1:
+            raise ValueError("fit_moments needs multi_output='independent'")
+        self._check_noise()
         name_features(self, moments.n_features, feature_names)
+        self._read_groups()
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
@@ -104,6 +115,8 @@ class MomentsMixin:
         with threads_for(rows.X.size):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
-            found = [self._fit_target(rows, target, flat, start, averages) for target, start in parts]
+            found = [
+                self._fit_target(rows, target, flat, start, averages, self._known_noise()) for target, start in parts
+            ]
         self._store_found(found, rows, averages, single=len(targets) == 1)
         return self

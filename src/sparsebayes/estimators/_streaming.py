@@ -126,12 +126,17 @@ class BlockSearchMixin(BlocksMixin):
 
     fit_intercept: bool
     average: Any
+    groups: Any
     min_gain: Any
     max_scale: float
     tol: float
     max_iter: int
 
     def _no_average(self) -> None:
+        if self.groups is not None:
+            raise ValueError(
+                "fit_blocks of classes and counts needs groups=None; or fit a sample of the rows in memory"
+            )
         if self.average is True:
             raise ValueError("fit_blocks does not average classes and counts over models: set average=False or 'auto'")
 
