@@ -127,7 +127,42 @@ def outliers(n_seeds: int) -> None:
         report(f"{share:.0%} gross errors", rows, "true features, error, outliers named, wrongly, coverage, seconds")
 
 
-PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs, "groups": groups, "outliers": outliers}
+def positive(n_seeds: int) -> None:
+    """Unmixing of simulated spectra."""
+    from scipy.optimize import nnls
+    from sklearn.linear_model import LassoCV
+
+    x = np.linspace(0, 1, 200)
+    for noise in (0.02, 0.05, 0.1):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            library = np.zeros((200, 60))
+            for j in range(60):
+                for _ in range(rng.integers(3, 8)):
+                    height, place, width = rng.uniform(0.3, 1), rng.uniform(), rng.uniform(0.01, 0.06)
+                    library[:, j] += height * np.exp(-0.5 * ((x - place) / width) ** 2)
+            w = np.zeros(60)
+            w[rng.choice(60, 6, replace=False)] = rng.dirichlet(np.ones(6))
+            y = library @ w + noise * (library @ w).max() * rng.standard_normal(200)
+            ways = {
+                "positive=True": lambda X, y: ARDRegressor(positive=True, fit_intercept=False).fit(X, y).coef_,
+                "SciPy nnls": lambda X, y: nnls(X, y)[0],
+                "lasso": lambda X, y: LassoCV(positive=True, fit_intercept=False, cv=5).fit(X, y).coef_,
+            }
+            for name, way in ways.items():
+                coef, seconds = timed(lambda way=way, library=library, y=y: way(library, y))
+                error = 100 * np.sqrt(np.mean((coef - w) ** 2))
+                rows.setdefault(name, []).append((error, float((coef > 0).sum()), coef.min(), seconds))
+        report(f"unmixing, noise {noise:.0%}", rows, "error x 100, kept, smallest, seconds")
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "positive": positive,
+    "outputs": outputs,
+    "groups": groups,
+    "outliers": outliers,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
