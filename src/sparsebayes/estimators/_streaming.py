@@ -134,9 +134,7 @@ class BlockSearchMixin(BlocksMixin):
 
     def _no_average(self) -> None:
         if self.groups is not None:
-            raise ValueError(
-                "fit_blocks of classes and counts needs groups=None; or fit a sample of the rows in memory"
-            )
+            raise ValueError("fit_blocks of classes and counts needs groups=None; or fit a sample in memory")
         if self.average is True:
             raise ValueError("fit_blocks does not average classes and counts over models: set average=False or 'auto'")
 

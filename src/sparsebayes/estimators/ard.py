@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.design import FeatureDesign
 from sparsebayes.data.source import design_of
 from sparsebayes.engine.least_squares import LeastSquares
@@ -28,6 +28,14 @@ from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._moments import MomentsMixin, Target, projected
 from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
 from sparsebayes.estimators._outputs import check_joint, fit_outputs
+from sparsebayes.estimators._positive import (
+    POSITIVE,
+    check_positive,
+    positive_fit,
+    positive_of,
+    signed_price,
+    signed_prior,
+)
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
 from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 from sparsebayes.estimators._row_noise import whitened
@@ -75,6 +83,10 @@ class ARDRegressor(
         asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
         (docs/groups.md). They need `solver` "auto" or "sequential", a positive
         `min_gain`, `a=b=0` and `multi_output="independent"`.
+    positive : bool or array-like of bool of shape (n_features,), default=False
+        Whether weights may not be negative: all of them, or those of some features (docs/positive.md). It needs
+        Gaussian noise, `solver` "auto" or "sequential", `groups=None` and `multi_output="independent"`, and does not
+        average over models.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -208,6 +220,7 @@ class ARDRegressor(
         "multi_output": [StrOptions({"independent", "joint"})],
         "shared_noise": ["boolean"],
         "groups": GROUPS,
+        "positive": POSITIVE,
         "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -232,6 +245,7 @@ class ARDRegressor(
         multi_output: str = "independent",
         shared_noise: bool = False,
         groups: Any = None,
+        positive: Any = False,
         min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -256,6 +270,7 @@ class ARDRegressor(
         self.multi_output = multi_output
         self.shared_noise = shared_noise
         self.groups = groups
+        self.positive = positive
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -368,7 +383,12 @@ class ARDRegressor(
         return single, regression.average(single, result, rows.X, odds, self._chains())
 
     def _prior(self, units: Units, n_columns: int) -> ARD:
-        return self._grouped_prior(ARD(self.a, units.rate(self.b) if self.b else 0.0), n_columns)
+        prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
+        bounds = self._positive()
+        return self._grouped_prior(prior, n_columns) if bounds is None else signed_prior(prior, bounds, n_columns)
+
+    def _positive(self) -> BoolArray | None:
+        return positive_of(self.positive, self.n_features_in_)
 
     def _read_groups(self, joint: bool = False) -> None:
         needs = {
@@ -376,6 +396,8 @@ class ARDRegressor(
             "a=b=0": not (self.a or self.b),
             "multi_output='independent'": not joint,
         }
+        if self._positive() is not None:
+            check_positive(self, joint)
         self._find_groups([need for need, holds in needs.items() if not holds])
 
     def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
@@ -400,14 +422,15 @@ class ARDRegressor(
         if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
-        units = Units(centre, unit, rows.unit / unit)
+        units, bounds = Units(centre, unit, rows.unit / unit), self._positive()
+        asked = price if bounds is None else signed_price(price, bounds)
         problem = LeastSquares(
             design=rows,
             t=t,
             n_weighted=total,
             flat_intercept=flat,
             prior=self._prior(units, rows.n_columns),
-            price=self._unit_price(price, total - flat if known is None else np.inf),
+            price=self._unit_price(asked, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
             known_projection=projection,
@@ -421,6 +444,8 @@ class ARDRegressor(
             start=None if previous is None else units.start(previous),
         )
         single = units.fit(problem, result, n_features)
+        if bounds is not None:
+            single = positive_fit(single, bounds, float(np.max(price)))
         if not averages:
             return single, None
         odds = self._group_odds(self._odds(price, usual, problem.column_energy > 0))
@@ -447,6 +472,7 @@ class ARDRegressor(
         """Whether to average over models."""
         why = {
             "multi_output='independent'": not joint,
+            "positive=False": self._positive() is None,
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
@@ -455,5 +481,6 @@ class ARDRegressor(
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":
             return self.solver
-        textbook = is_free(problem.price) and problem.known_noise is None and problem.n_columns <= problem.design.n_rows
+        learned = problem.known_noise is None and self._positive() is None
+        textbook = is_free(problem.price) and learned and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
