@@ -40,10 +40,10 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def checked_weight(sample_weight: Any, X: FloatArray) -> FloatArray:
+def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
     """A weight for each row: those given, once they have been looked at, or ones."""
     if sample_weight is None:
-        return np.ones(len(X))
+        return np.ones(X.shape[0])
     return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
 
 
