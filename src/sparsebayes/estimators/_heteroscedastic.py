@@ -13,7 +13,8 @@ from sparsebayes.core.log_variance import LogVariance
 from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
+from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
@@ -48,7 +49,7 @@ class AveragedHeteroscedasticFit(AveragedFit, HeteroscedasticFit):
 
 
 Found = tuple[LinearFit, AveragedFit | None]
-Regress = Callable[[DenseRows, FloatArray, FloatArray, bool], Found]
+Regress = Callable[[FeatureDesign, FloatArray, FloatArray, bool], Found]
 """(rows, y, weight, averages) → the ordinary regression on weighted rows."""
 
 
@@ -61,7 +62,7 @@ def fit_heteroscedastic(
 
     def regression(average: bool) -> Found:
         given = whitened(X, y, weight, np.exp(log_v), counts, flat)
-        rows = DenseRows.of(X).standardised(given.weight, centre=flat)
+        rows = design_of(X).standardised(given.weight, centre=flat)
         single, averaged = regress(rows, y, given.weight, average)
         return given.back(single), None if averaged is None else given.back(averaged)
 
@@ -86,7 +87,7 @@ def fit_heteroscedastic(
 
 def fit_log_variance(X: FloatArray, square: FloatArray, weight: FloatArray, settings: Settings) -> LinearFit:
     """A sparse model of the log variance, with the price of the classifiers: nothing but the mean is learned beside."""
-    rows = DenseRows.of(X).standardised(weight, centre=True).unweighted()
+    rows = design_of(X).standardised(weight, centre=True).unweighted()
     problem = Problem(
         design=rows,
         t=square,

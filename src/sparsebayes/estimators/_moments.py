@@ -78,6 +78,7 @@ class MomentsMixin:
     _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
+    _forget_noise: Callable[[], None]
     _fit_target: Callable[..., Any]
     _store_found: Callable[..., None]
 
@@ -109,6 +110,7 @@ class MomentsMixin:
         self._read_groups()
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows, lines = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
         targets = projected(targets_of(moments, lines, self.fit_intercept), rows)

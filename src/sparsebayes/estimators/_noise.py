@@ -19,6 +19,16 @@ REMEDIES = {
 """What helps against a noise variance that vanishes, by the kind of noise."""
 LARGEST = 1_000_000
 """Numbers in X up to which average="auto" averages with gross errors: rows are weighted anew thousands of times."""
+ATTRIBUTES = (
+    "noise_freedom_",
+    "outlier_weight_",
+    "outlier_share_",
+    "outlier_probability_",
+    "outliers_",
+    "noise_coef_",
+    "noise_intercept_",
+)
+"""Fitted attributes that only some kinds of noise have."""
 CLAIMED_OUTLIER = 0.5
 """Probability above which a row is called an outlier: more likely than not."""
 
@@ -42,6 +52,11 @@ class NoiseMixin:
     def _known_noise(self, scale: float = 1.0) -> float | None:
         """The noise variance where it is given, in units of `scale`."""
         return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
+
+    def _forget_noise(self) -> None:
+        """Remove what an earlier fit has said of another kind of noise."""
+        for name in ATTRIBUTES:
+            vars(self).pop(name, None)
 
     def _check_noise(self, has_row_noise: bool = False) -> None:
         """Refuse parameters that the kind of noise does not go with."""

@@ -325,6 +325,7 @@ class ARDRegressor(
             averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
@@ -392,7 +393,7 @@ class ARDRegressor(
         return single, regression.average(single, result, rows.X, odds, self._chains())
 
     def _regress(
-        self, flat: bool, rows: DenseRows, y: FloatArray, weight: FloatArray, averages: bool
+        self, flat: bool, rows: FeatureDesign, y: FloatArray, weight: FloatArray, averages: bool
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The ordinary regression on weighted rows."""
         target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
