@@ -83,10 +83,10 @@ class MomentsAbout:
         check_finite(float(products.trace()), block)
         if not n:
             return Moments(0.0, self.origin, np.zeros_like(products), len(y))
-        return _moments(n, np.append(x, y), products, self.origin, len(y))
+        return moments_of_sums(n, np.append(x, y), products, self.origin, len(y))
 
 
-def _moments(n: float, sums: FloatArray, products: FloatArray, origin: FloatArray, n_outputs: int) -> Moments:
+def moments_of_sums(n: float, sums: FloatArray, products: FloatArray, origin: FloatArray, n_outputs: int) -> Moments:
     """Moments from sums about an origin; rounding must not leave a column that is constant with a spread below zero."""
     shift = sums / n
     scatter = products - n * np.multiply.outer(shift, shift)

@@ -115,6 +115,7 @@ def array_blocks(X: Any, y: Any, weight: Any = None, *, rows: int | None = None,
     if y.shape[0] != n or (weight is not None and len(weight) != n):
         lengths = (n, y.shape[0]) if weight is None else (n, y.shape[0], len(weight))
         raise ValueError(f"X, y and sample_weight have different numbers of rows: {lengths}")
+    weight = None if weight is None else to_numpy(weight)
     if rows is None:
         rows = max(1, DEVICE_NUMBERS // max(1, X.shape[1])) if on_device(X) else ROWS
 

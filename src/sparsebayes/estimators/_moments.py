@@ -42,15 +42,16 @@ class Target(NamedTuple):
         return cls(root_weight * (y - centre if flat else y) / (unit or 1.0), centre, unit, total, constant)
 
 
-def targets_of(moments: Moments, rows: FloatArray, intercept: bool) -> list[Target]:
-    """From moments and the rows that stand for the targets."""
+def targets_of(moments: Moments, rows: FloatArray, products: FloatArray, intercept: bool) -> list[Target]:
+    """From moments, the rows that stand for the targets, and their products with the columns."""
     found, constant = [], moments.constant()
     for k, row in enumerate(rows, start=moments.n_features):
         centre = float(moments.mean[k]) if intercept else 0.0
         square = moments.about(intercept)[k, k]
         unit = float(np.sqrt(square / moments.n))
         flat_line = bool(constant[k]) if intercept else unit == 0
-        found.append(Target(row / (unit or 1.0), centre, unit, moments.n, flat_line))
+        scaled = row / (unit or 1.0), products[k - moments.n_features] / (unit or 1.0)
+        found.append(Target(scaled[0], centre, unit, moments.n, flat_line, scaled[1]))
     return found
 
 
@@ -112,8 +113,8 @@ class MomentsMixin:
         self._forget_averages()
         self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        rows, lines = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
-        targets = projected(targets_of(moments, lines, self.fit_intercept), rows)
+        rows, lines, products = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
+        targets = targets_of(moments, lines, products, self.fit_intercept)
         with threads_for(rows.X.size):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
