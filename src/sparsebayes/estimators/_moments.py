@@ -79,6 +79,7 @@ class MomentsMixin:
     _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
+    _forget_noise: Callable[[], None]
     _fit_target: Callable[..., Any]
     _store_found: Callable[..., None]
 
@@ -110,6 +111,7 @@ class MomentsMixin:
         self._read_groups()
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows, lines, products = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
         targets = targets_of(moments, lines, products, self.fit_intercept)

@@ -1,6 +1,7 @@
 """Linear regression with automatic relevance determination."""
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,6 +24,7 @@ from sparsebayes.estimators._base import counted, progress, threads_for, watched
 from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
+from sparsebayes.estimators._heteroscedastic import fit_heteroscedastic
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._moments import MomentsMixin, Target, projected
@@ -59,9 +61,10 @@ class ARDRegressor(
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
-    noise : {"gaussian", "student", "outliers"}, default="gaussian"
+    noise : {"gaussian", "student", "outliers", "heteroscedastic"}, default="gaussian"
         Distribution of the noise (docs/outliers.md). "student" has heavy tails, so that outliers in y hardly count.
-        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. Both need `solver`
+        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. "heteroscedastic": the
+        logarithm of the noise variance is a sparse linear model of the features (docs/noise.md). All need `solver`
         "auto" or "sequential", `c=d=0` and `warm_start=False`.
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
@@ -165,6 +168,9 @@ class ARDRegressor(
     outlier_weight_ : ndarray like y
         With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
         near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
+    noise_coef_, noise_intercept_ : ndarray like `coef_`, and float or ndarray of shape (n_outputs,)
+        With `noise="heteroscedastic"` only: weights and intercept of the logarithm of the noise variance;
+        `noise_variance_` is its mean over the training rows.
     outlier_probability_ : ndarray like y
         With `noise="outliers"` only, like the next two: probability that each training row has a shift of its own; nan
         for rows of weight zero.
@@ -319,6 +325,7 @@ class ARDRegressor(
             averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
@@ -369,6 +376,9 @@ class ARDRegressor(
         known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model of one output and, if so wished, the average over models."""
+        if self.noise == "heteroscedastic":
+            regress = partial(self._regress, flat)
+            return fit_heteroscedastic(rows.X, y, weight, flat, averages, self._settings(), regress)
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
@@ -381,6 +391,13 @@ class ARDRegressor(
             return single, None
         odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
         return single, regression.average(single, result, rows.X, odds, self._chains())
+
+    def _regress(
+        self, flat: bool, rows: FeatureDesign, y: FloatArray, weight: FloatArray, averages: bool
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The ordinary regression on weighted rows."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        return self._fit_target(rows, target, flat, None, averages, None)
 
     def _prior(self, units: Units, n_columns: int) -> ARD:
         prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
