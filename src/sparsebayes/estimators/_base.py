@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.threads import blas
-from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.core.types import AnyArray
 from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, figures, looked_at
@@ -30,21 +30,32 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
         # What others have put there (callbacks, a pipeline's context of them) is not the fit's, and stays.
         foreign = vars(self).keys() & set(STATE)
         try:
-            return fit(self, *args, **kwargs)
-        except BaseException:
+            found = fit(self, *args, **kwargs)
+            check_finite(found)
+            return found
+        except BaseException as error:
             stays = foreign | set(self.get_params(deep=False))
             for name in [name for name in vars(self) if name not in stays]:
                 delattr(self, name)
+            if isinstance(error, BREAKDOWNS):
+                raise FloatingPointError(
+                    f"the fit broke down ({str(error) or type(error).__name__}): {EXTREME}"
+                ) from error
             raise
 
     return guarded
 
 
-def checked_weight(sample_weight: Any, X: FloatArray) -> FloatArray:
-    """A weight for each row: those given, once they have been looked at, or ones."""
-    if sample_weight is None:
-        return np.ones(len(X))
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+BREAKDOWNS = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+"""What arithmetic raises at the ends of its range."""
+EXTREME = "X, y, sample_weight or a parameter is too extreme; use other units, or values nearer to the defaults"
+
+
+def check_finite(model: Any) -> None:
+    """Refuse a fit whose numbers are not: predictions of it would be nan."""
+    for name in ("coef_", "intercept_", "noise_variance_"):
+        if not np.isfinite(vars(model).get(name, 0.0)).all():
+            raise FloatingPointError(f"{name} of the fit is not finite: {EXTREME}")
 
 
 SMALL = 5_000_000

@@ -9,15 +9,16 @@ from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, counted
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_class_weights, checked_weight, validate_data
 
 
 class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, NamedParameters):
@@ -57,6 +58,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
             )
+        check_class_weights(codes, weight, self.classes_)
         return X, codes, weight, counts
 
     def _fit_all(self, X: Any, codes: AnyArray, weight: FloatArray) -> list[Any]:

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, warn_unless_converged
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_total, checked_weight, validate_data
 
 
 class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, NamedParameters):
@@ -58,8 +59,7 @@ class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Na
         counts = weight > 0
         if not counts.all():
             X, y, weight = X[counts], y[counts], weight[counts]
-        if weight.sum() <= self.fit_intercept:
-            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        check_total(weight, self.fit_intercept)
         return X, y, weight, counts
 
     def _validate(self, X: Any) -> FloatArray:

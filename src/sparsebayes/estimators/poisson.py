@@ -22,7 +22,6 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import (
-    checked_weight,
     progress,
     threads_for,
     warn_unless_converged,
@@ -33,6 +32,7 @@ from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._regressor import LinearRegressor
+from sparsebayes.estimators._validation import checked_weight
 
 TYPICAL = 1.0
 """Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or

@@ -15,12 +15,13 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.estimators._base import as_tasks, watched, whole_fit
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._progress import shown
+from sparsebayes.estimators._validation import validate_data
 
 N_RESAMPLES = 100
 """Fifty pairs of halves, as Shah & Samworth recommend."""

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.likelihoods import Bernoulli
@@ -18,9 +17,10 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm, incremental
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._linear import LinearFit, glm_fit
+from sparsebayes.estimators._validation import checked_weight, validate_data
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
