@@ -229,6 +229,7 @@ def _moderate(case: Case) -> bool:
     """Whether sizes and parameters are such that a fit must succeed, without a numerical warning."""
     values = [value for value in case.parameters.values() if isinstance(value, float) and value > 0]
     usual = all(1e-12 <= value <= 1e12 for value in values)
+    usual &= case.parameters.get("degree", 3.0) in (1.0, 2.0, 3.0)  # other powers overflow, or have no real value
     # The prior of VBLogisticRegression is in the units of the features; rates of counts overflow sooner than the rest.
     far = 6 if case.estimator == "VBLogisticRegression" else 100
     wild = ("tiny", "huge", "mixed") if "Poisson" in case.estimator else ("tiny", "huge")

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.threads import blas
@@ -20,9 +21,16 @@ from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, figures, looked_at
 
 T = TypeVar("T")
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+"""A method that fits. Its decorators keep its type, so that type checkers know what `fit` takes and returns."""
 
 
-def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
+    """scikit-learn's `_fit_context`, with types."""
+    return cast(Callable[[Fit], Fit], _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation))
+
+
+def whole_fit(fit: Fit) -> Fit:
     """Leave the estimator unfitted when `fit` raises, whatever it had stored by then and whatever it held before."""
 
     @wraps(fit)
@@ -43,7 +51,7 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
                 ) from error
             raise
 
-    return guarded
+    return cast(Fit, guarded)
 
 
 BREAKDOWNS = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
@@ -113,7 +121,7 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 and workers, be they threads or processes, have none."""
 
 
-def watched(fit: Callable[..., Any]) -> Callable[..., Any]:
+def watched(fit: Fit) -> Fit:
     """Let `progress` know for whom it works, and close the display however the fit ends.
 
     It stands inside scikit-learn's `_fit_context`, which takes leave of the callbacks.
@@ -132,7 +140,7 @@ def watched(fit: Callable[..., Any]) -> Callable[..., Any]:
             watch.tasks.end()
         return result
 
-    return followed
+    return cast(Fit, followed)
 
 
 def progress(verbose: int) -> Callback | None:
@@ -208,12 +216,15 @@ class NamedParameters(BaseEstimator):
         return super()._get_param_names()
 
 
-class SupportMixin:
-    """`get_support` for estimators with a `relevance_` per feature."""
+class SupportMixin(SelectorMixin):
+    """The selector's face of an estimator with a `relevance_` per feature: `transform` gives the features it keeps."""
 
     def get_support(self, indices: bool = False) -> AnyArray:
         """Features that were kept (for several outputs: by any of them), as a mask or as indices."""
         check_is_fitted(self)
-        relevance = np.atleast_2d(self.relevance_)  # type: ignore[attr-defined]
+        relevance = np.atleast_2d(self.relevance_)
         mask = np.asarray((relevance > 0).any(axis=0))
         return np.flatnonzero(mask) if indices else mask
+
+    def _get_support_mask(self) -> AnyArray:
+        return self.get_support()

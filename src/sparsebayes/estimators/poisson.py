@@ -1,10 +1,9 @@
 """Sparse Poisson regression: counts with a log link."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
@@ -21,13 +20,7 @@ from sparsebayes.engine.model_average import average_by_sites
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import (
-    progress,
-    threads_for,
-    warn_unless_converged,
-    watched,
-    whole_fit,
-)
+from sparsebayes.estimators._base import fit_context, progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._linear import LinearFit, glm_fit
@@ -173,9 +166,9 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         return tags
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> "SparsePoissonRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit the model.
 
         Parameters

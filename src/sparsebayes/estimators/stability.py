@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
-from sparsebayes.estimators._base import as_tasks, watched, whole_fit
+from sparsebayes.estimators._base import as_tasks, fit_context, watched, whole_fit
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._progress import shown
 from sparsebayes.estimators._validation import validate_data
@@ -244,9 +244,9 @@ class StabilitySelector(CallbackSupportMixin, SelectorMixin, MetaEstimatorMixin,
         self.verbose = verbose
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     @watched
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> "StabilitySelector":
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> Self:
         """Fit the estimator again and again, and count what it keeps.
 
         Parameters

@@ -1,10 +1,9 @@
 """Variational Bayesian logistic regression, in one go or row by row."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.basis import LinearBasis
@@ -17,7 +16,7 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm, incremental
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._validation import checked_weight, validate_data
@@ -125,9 +124,9 @@ class VBLogisticRegression(LinearClassifier):
         self.verbose = verbose
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "VBLogisticRegression":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to all rows at once; what was seen before is forgotten."""
         X, codes, weight = self._validated(X, y, sample_weight)
         self._store(self._fit_all(X, codes, weight))
@@ -152,8 +151,8 @@ class VBLogisticRegression(LinearClassifier):
         result = glm.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
         return glm_fit(problem, result, n)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "VBLogisticRegression":
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take in a block of rows (one row is a block too); the posterior so far is the prior.
 
         The precisions stay as they are: at `prior_precision` before the first row, or as `fit` has learned them. A
