@@ -46,9 +46,8 @@ def whole_fit(fit: Fit) -> Fit:
             for name in [name for name in vars(self) if name not in stays]:
                 delattr(self, name)
             if isinstance(error, BREAKDOWNS):
-                raise FloatingPointError(
-                    f"the fit broke down ({str(error) or type(error).__name__}): {EXTREME}"
-                ) from error
+                reason = error.args[-1] if error.args else type(error).__name__
+                raise FloatingPointError(f"the fit broke down ({reason}): {EXTREME}") from error
             raise
 
     return cast(Fit, guarded)

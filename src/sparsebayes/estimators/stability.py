@@ -127,7 +127,7 @@ def _fitted_weights(
     if last.n_features_in_ != model.n_features_in_:
         raise ValueError(
             f"the last step of the pipeline sees {last.n_features_in_} inputs, but X has {model.n_features_in_} "
-            "features: what it keeps cannot be told in terms of X. Transform X first."
+            "features: the features that it keeps cannot be matched to those of X. Transform X first."
         )
     weights = getattr(last, "feature_weights_", None)
     weights = getattr(last, "coef_", None) if weights is None else weights

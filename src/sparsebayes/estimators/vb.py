@@ -168,7 +168,9 @@ class VBLogisticRegression(LinearClassifier):
         """
         first = not hasattr(self, "classes_")
         if first and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit: all labels that will ever come")
+            raise ValueError(
+                "classes must be given in the first call of partial_fit: all labels that occur in any call"
+            )
         X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
         known = np.unique(classes) if first else self.classes_
         strangers = np.setdiff1d(y, known)
