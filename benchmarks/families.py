@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes import ARDRegressor
+from sparsebayes import ARDRegressor, SparsePoissonRegressor
 
 
 def f1(found: Any, true: Any) -> float:
@@ -99,7 +99,118 @@ def groups(n_seeds: int) -> None:
         report(f"{n} rows, 40 groups of 5, 4 active", rows, "F1, exact, error, seconds")
 
 
-PARTS: dict[str, Callable[[int], None]] = {"outputs": outputs, "groups": groups}
+def outliers(n_seeds: int) -> None:
+    """Features and rows named with gross errors in a share of the rows."""
+    weights = np.linspace(0.4, 1.5, 8) * (-1) ** np.arange(8)
+    for share in (0.0, 0.1, 0.2):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng([seed, 200, 100])
+            X, fresh = rng.standard_normal((200, 100)), rng.standard_normal((2000, 100))
+            y, new = (3 + each[:, :8] @ weights + 0.5 * rng.standard_normal(len(each)) for each in (X, fresh))
+            bad = rng.permutation(200) < round(share * 200)
+            y = y + bad * rng.choice([-1, 1], 200) * rng.uniform(5, 20, 200)
+            for noise in ("gaussian", "student", "outliers"):
+                model, seconds = timed(lambda noise=noise, X=X, y=y: ARDRegressor(noise=noise).fit(X, y))
+                named = np.isin(np.arange(200), getattr(model, "outliers_", []))
+                ends = model.predict_interval(fresh)
+                rows.setdefault(noise, []).append(
+                    (
+                        float(np.isin(np.arange(8), model.active_).sum()),
+                        np.sqrt(np.mean((model.predict(fresh) - new) ** 2)),
+                        float((named & bad).sum()),
+                        float((named & ~bad).sum()),
+                        float(((ends[:, 0] <= new) & (new <= ends[:, 1])).mean()),
+                        seconds,
+                    )
+                )
+        report(f"{share:.0%} gross errors", rows, "true features, error, outliers named, wrongly, coverage, seconds")
+
+
+def positive(n_seeds: int) -> None:
+    """Unmixing of simulated spectra."""
+    from scipy.optimize import nnls
+    from sklearn.linear_model import LassoCV
+
+    x = np.linspace(0, 1, 200)
+    for noise in (0.02, 0.05, 0.1):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            library = np.zeros((200, 60))
+            for j in range(60):
+                for _ in range(rng.integers(3, 8)):
+                    height, place, width = rng.uniform(0.3, 1), rng.uniform(), rng.uniform(0.01, 0.06)
+                    library[:, j] += height * np.exp(-0.5 * ((x - place) / width) ** 2)
+            w = np.zeros(60)
+            w[rng.choice(60, 6, replace=False)] = rng.dirichlet(np.ones(6))
+            y = library @ w + noise * (library @ w).max() * rng.standard_normal(200)
+            ways = {
+                "positive=True": lambda X, y: ARDRegressor(positive=True, fit_intercept=False).fit(X, y).coef_,
+                "SciPy nnls": lambda X, y: nnls(X, y)[0],
+                "lasso": lambda X, y: LassoCV(positive=True, fit_intercept=False, cv=5).fit(X, y).coef_,
+            }
+            for name, way in ways.items():
+                coef, seconds = timed(lambda way=way, library=library, y=y: way(library, y))
+                error = 100 * np.sqrt(np.mean((coef - w) ** 2))
+                rows.setdefault(name, []).append((error, float((coef > 0).sum()), coef.min(), seconds))
+        report(f"unmixing, noise {noise:.0%}", rows, "error x 100, kept, smallest, seconds")
+
+
+def counts(n_seeds: int) -> None:
+    """Poisson counts beside best subsets and the lasso."""
+    from abess.linear import PoissonRegression
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import Poisson
+    from skglm.penalties import L1
+    from skglm.solvers import ProxNewton
+    from sklearn.metrics import mean_poisson_deviance
+    from sklearn.model_selection import KFold
+
+    def lasso(alpha: float, X: Any, y: Any) -> Any:
+        solver = ProxNewton(fit_intercept=True, tol=1e-4)
+        return GeneralizedLinearEstimator(datafit=Poisson(), penalty=L1(alpha), solver=solver).fit(X, y)
+
+    def rate(model: Any, X: Any) -> Any:
+        return np.exp(np.clip(X @ model.coef_ + model.intercept_, -20, 20))
+
+    def cross_validated(X: Any, y: Any) -> Any:
+        alphas = np.abs(X.T @ (y - y.mean())).max() / len(y) * np.logspace(0, -2, 12)
+        folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+        loss = [
+            sum(mean_poisson_deviance(y[out], rate(lasso(alpha, X[keep], y[keep]), X[out])) for keep, out in folds)
+            for alpha in alphas
+        ]
+        return lasso(alphas[int(np.argmin(loss))], X, y)
+
+    rows: dict[str, list[tuple[float, ...]]] = {}
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        X, fresh, w = rng.standard_normal((500, 200)), rng.standard_normal((3000, 200)), np.zeros(200)
+        w[:8] = rng.choice([-1, 1], 8) * rng.uniform(0.15, 0.5, 8)
+        y, new = (rng.poisson(np.exp(0.3 + each @ w)) for each in (X, fresh))
+        ways = {
+            "averaged": SparsePoissonRegressor().fit,
+            "one model": SparsePoissonRegressor(average=False).fit,
+            "abess, EBIC": PoissonRegression(ic_type="ebic").fit,
+            "abess, cross-validated": PoissonRegression(cv=5).fit,
+            "skglm L1, cross-validated": cross_validated,
+        }
+        for name, way in ways.items():
+            model, seconds = timed(lambda way=way, X=X, y=y: way(X, y))
+            found = getattr(model, "active_", np.flatnonzero(model.coef_))
+            expected = model.predict(fresh) if hasattr(model, "active_") else rate(model, fresh)
+            rows.setdefault(name, []).append((f1(found, range(8)), mean_poisson_deviance(new, expected), seconds))
+    report("counts, 500×200, 8 true", rows, "F1, deviance, seconds")
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "counts": counts,
+    "positive": positive,
+    "outputs": outputs,
+    "groups": groups,
+    "outliers": outliers,
+}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

@@ -62,6 +62,8 @@ def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
         yield cls(multi_output="joint", **single)
     if "noise" in parameters:
         yield from (cls(noise="student", **options) for options in OPTIONS)
+        yield cls(noise="outliers", **single)
+        yield cls(noise="heteroscedastic", **single)
     if is_counting(cls()):  # without an intercept the rate at the origin is one, which suits no data of the checks
         yield cls(min_gain=0.0)
 

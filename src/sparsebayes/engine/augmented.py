@@ -58,6 +58,10 @@ class Augmented:
         """All columns, formed."""
         return self.problem.design.columns(slice(None))
 
+    def columns(self, active: IntArray) -> IntArray:
+        """The columns of a set of columns, or of groups."""
+        return active if self.labels is None else np.flatnonzero(np.isin(self.labels, active))
+
     def first_predictor(self) -> FloatArray:
         """Of the model without weights."""
         return np.full(len(self.problem.t), self.problem.base_level(self.problem.likelihood))
@@ -79,7 +83,7 @@ class Augmented:
         sites = likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
         rows = under_sites(self.Phi, sites, problem.flat_intercept)
         design = DenseRows.formed(rows.Phi)
-        prepare(design, place.active if self.labels is None else np.flatnonzero(np.isin(self.labels, place.active)))
+        prepare(design, self.columns(place.active))
         least_squares = LeastSquares(
             design=design,
             t=rows.t,

@@ -37,6 +37,8 @@ class Place:
     rng: np.random.Generator
     eta: FloatArray | None = None
     """The predictor, where sites are drawn from it."""
+    noise: float | None = None
+    """The noise variance, where sites depend on it."""
 
 
 @dataclass

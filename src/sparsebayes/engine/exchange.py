@@ -70,7 +70,7 @@ def exchanges(
     present = inside.gain(alpha, gamma / var, typical(mean) / var) + inside.log_density(alpha) - nats[active]
     if prior.is_scale_free and np.ndim(price.nats) == 0:
         # The largest q²/s brings most: only that one needs its logarithm.
-        place = np.argmax(q**2 / np.maximum(s, TINY), axis=0)
+        place = np.argmax(own.directed(q) ** 2 / np.maximum(s, TINY), axis=0)
     else:
         place = np.argmax([_worth(own, s_i, q_i, nats[outside]) for s_i, q_i in zip(s.T, q.T, strict=True)], axis=1)
     into, each = outside[place], np.arange(len(active))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils import validation
 
 from sparsebayes.core.types import AnyArray, FloatArray
@@ -37,8 +38,9 @@ def refuse_mask(values: Any, name: str) -> None:
         )
 
 
-def refuse_extremes(values: AnyArray, name: str) -> None:
-    """Refuse numbers whose squares overflow or vanish, by column."""
+def refuse_extremes(values: Any, name: str) -> None:
+    """Refuse numbers whose squares overflow or vanish, by column; of a sparse matrix altogether."""
+    values = values.data if issparse(values) else values
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not values.size:
         return
     size = np.maximum(values.max(axis=0), -values.min(axis=0)).astype(np.float64)
@@ -54,10 +56,10 @@ def refuse_extremes(values: AnyArray, name: str) -> None:
         )
 
 
-def checked_weight(sample_weight: Any, X: FloatArray) -> FloatArray:
+def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
     """A weight for each row: those given, once they have been looked at, or ones."""
     if sample_weight is None:
-        return np.ones(len(X))
+        return np.ones(X.shape[0])
     refuse_mask(sample_weight, "sample_weight")
     weight = np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     with np.errstate(over="ignore"):

@@ -1,6 +1,7 @@
 """Linear regression with automatic relevance determination."""
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -10,8 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import FeatureDesign
+from sparsebayes.data.source import design_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
@@ -19,24 +20,32 @@ from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, fit_context, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
+from sparsebayes.estimators._heteroscedastic import fit_heteroscedastic
 from sparsebayes.estimators._lasso import weighted_lasso
-from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
-from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
+from sparsebayes.estimators._moments import MomentsMixin, Target, projected
+from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
 from sparsebayes.estimators._outputs import check_joint, fit_outputs
+from sparsebayes.estimators._positive import (
+    POSITIVE,
+    check_positive,
+    positive_fit,
+    positive_of,
+    signed_price,
+    signed_prior,
+)
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
+from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 from sparsebayes.estimators._row_noise import whitened
-from sparsebayes.estimators._student import fit_student, robust_units
-
-REMEDIES = {
-    "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
-    "student": "or if most rows have one value, use noise='gaussian'",
-}
-"""What helps against a noise variance that vanishes, by the kind of noise."""
+from sparsebayes.estimators._streaming import BlockMomentsMixin
 
 
-class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(
+    BlockMomentsMixin, MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor
+):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -51,9 +60,11 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
-    noise : {"gaussian", "student"}, default="gaussian"
-        Distribution of the noise. "student" has heavy tails, so that outliers in y hardly count (docs/outliers.md). It
-        needs `solver` "auto" or "sequential", `c=d=0` and `warm_start=False`.
+    noise : {"gaussian", "student", "outliers", "heteroscedastic"}, default="gaussian"
+        Distribution of the noise (docs/outliers.md). "student" has heavy tails, so that outliers in y hardly count.
+        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. "heteroscedastic": the
+        logarithm of the noise variance is a sparse linear model of the features (docs/noise.md). All need `solver`
+        "auto" or "sequential", `c=d=0` and `warm_start=False`.
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
         between 1 and 100 by evidence.
@@ -74,6 +85,10 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
         (docs/groups.md). They need `solver` "auto" or "sequential", a positive
         `min_gain`, `a=b=0` and `multi_output="independent"`.
+    positive : bool or array-like of bool of shape (n_features,), default=False
+        Whether weights may not be negative: all of them, or those of some features (docs/positive.md). It needs
+        Gaussian noise, `solver` "auto" or "sequential", `groups=None` and `multi_output="independent"`, and does not
+        average over models.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -97,8 +112,9 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000
-        features, unless `min_gain` is a number, which sets the price of a single model.
+        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features with Gaussian noise (up
+        to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a number,
+        which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
@@ -151,6 +167,16 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     outlier_weight_ : ndarray like y
         With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
         near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
+    noise_coef_, noise_intercept_ : ndarray like `coef_`, and float or ndarray of shape (n_outputs,)
+        With `noise="heteroscedastic"` only: weights and intercept of the logarithm of the noise variance;
+        `noise_variance_` is its mean over the training rows.
+    outlier_probability_ : ndarray like y
+        With `noise="outliers"` only, like the next two: probability that each training row has a shift of its own; nan
+        for rows of weight zero.
+    outliers_ : ndarray of int, or a list of them for 2-D y
+        Rows with a probability above ½.
+    outlier_share_ : float or ndarray of shape (n_outputs,)
+        Share of such rows, as learned.
     relevance_ : ndarray like `coef_`
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray like `coef_`
@@ -199,6 +225,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         "multi_output": [StrOptions({"independent", "joint"})],
         "shared_noise": ["boolean"],
         "groups": GROUPS,
+        "positive": POSITIVE,
         "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -223,6 +250,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         multi_output: str = "independent",
         shared_noise: bool = False,
         groups: Any = None,
+        positive: Any = False,
         min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -247,6 +275,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         self.multi_output = multi_output
         self.shared_noise = shared_noise
         self.groups = groups
+        self.positive = positive
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -264,6 +293,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         self.random_state = random_state
         self.verbose = verbose
 
+    @streamed
     @whole_fit
     @fit_context(prefer_skip_nested_validation=True)
     @watched
@@ -290,27 +320,33 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         joint = self.multi_output == "joint" and y.ndim > 1
         self._read_groups(joint)
         averages = self._averages(X.shape[1], joint)
+        if self.noise != "gaussian" and averages:
+            averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
-        rows = DenseRows.of(design).standardised(weight, centre=flat)
+        rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
+        targets = [Target.of(output, weight, rows.root_weight, self.fit_intercept, flat) for output in outputs]
         starts = [*previous, *[None] * len(outputs)]
         if joint:
             check_joint(self)
             price, settings = feature_prices(self, float(np.log(X.shape[1]))), self._settings()
-            with threads_for(design.size):
+            with threads_for(X.size):
                 fits = fit_outputs(rows, y, weight, flat, price, settings, shared_noise=self.shared_noise, known=known)
             self._store([given.back(fit) for fit in fits], single=False)
             self._warn(REMEDIES[self.noise])
             return self
-        with threads_for(design.size):
-            parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
+        with threads_for(X.size):
+            parts = zip(outputs, projected(targets, rows), starts, strict=False)
+            found = [
+                self._fit_output(rows, output, weight, target, flat, start, averages, known)
+                for output, target, start in counted(parts, len(outputs), "output")
+            ]
         found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
         self._store_found(found, rows, averages, single=y.ndim == 1)
-        if self.noise == "student":
+        if self.noise != "gaussian":
             self._store_noise(X, outputs, counts)
         return self
 
@@ -327,45 +363,48 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
         self._store_groups()
 
-    def _check_noise(self, has_row_noise: bool = False) -> None:
-        """Refuse parameters that the kind of noise does not go with."""
-        known = self._known_noise() is not None
-        if known and (self.solver not in ("auto", "sequential") or self.c or self.d):
-            raise ValueError("noise_variance, where it is given, needs solver='auto' or 'sequential', and c=d=0")
-        if self.noise == "gaussian":
-            return
-        if known or has_row_noise:
-            raise ValueError(f"noise_variance and row_noise need noise='gaussian', not noise={self.noise!r}")
-        if self.solver not in ("auto", "sequential"):
-            raise ValueError(f"noise='student' needs solver='auto' or 'sequential', not solver={self.solver!r}")
-        if self.c or self.d:
-            raise ValueError(
-                f"noise='student' has no hyper-prior on the noise: c={self.c:g} and d={self.d:g} must be 0"
-            )
-        if self.warm_start:
-            raise ValueError("noise='student' does not support warm_start=True")
-
     def _fit_output(
         self,
-        rows: DenseRows,
+        rows: Any,
         y: FloatArray,
         weight: FloatArray,
+        target: Target,
         flat: bool,
         previous: LinearFit | None,
         averages: bool,
         known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model of one output and, if so wished, the average over models."""
-        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        if self.noise == "heteroscedastic":
+            regress = partial(self._regress, flat)
+            return fit_heteroscedastic(rows.X, y, weight, flat, averages, self._settings(), regress)
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
         price = self._unit_price(self._prices(rows.n_columns)[0], target.total - flat)
         given = rows, y, weight, flat, units, self._prior(units, rows.n_columns), price
-        return fit_student(*given, self.noise_freedom, self._settings(), self.n_features_in_), None
+        likelihood = first_likelihood(self.noise, self.noise_freedom)
+        regression = RobustRegression.of(*given, likelihood, self._settings(), self.n_features_in_)
+        single, result = regression.fit()
+        if not averages:
+            return single, None
+        odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
+        return single, regression.average(single, result, rows.X, odds, self._chains())
+
+    def _regress(
+        self, flat: bool, rows: FeatureDesign, y: FloatArray, weight: FloatArray, averages: bool
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The ordinary regression on weighted rows."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        return self._fit_target(rows, target, flat, None, averages, None)
 
     def _prior(self, units: Units, n_columns: int) -> ARD:
-        return self._grouped_prior(ARD(self.a, units.rate(self.b) if self.b else 0.0), n_columns)
+        prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
+        bounds = self._positive()
+        return self._grouped_prior(prior, n_columns) if bounds is None else signed_prior(prior, bounds, n_columns)
+
+    def _positive(self) -> BoolArray | None:
+        return positive_of(self.positive, self.n_features_in_)
 
     def _read_groups(self, joint: bool = False) -> None:
         needs = {
@@ -373,6 +412,8 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             "a=b=0": not (self.a or self.b),
             "multi_output='independent'": not joint,
         }
+        if self._positive() is not None:
+            check_positive(self, joint)
         self._find_groups([need for need, holds in needs.items() if not holds])
 
     def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
@@ -393,20 +434,22 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     ) -> tuple[LinearFit, AveragedFit | None]:
         """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
         n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
-        t, centre, unit, total, constant = target
+        t, centre, unit, total, constant, projection = target
         if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
-        units = Units(centre, unit, rows.unit / unit)
+        units, bounds = Units(centre, unit, rows.unit / unit), self._positive()
+        asked = price if bounds is None else signed_price(price, bounds)
         problem = LeastSquares(
             design=rows,
             t=t,
             n_weighted=total,
             flat_intercept=flat,
             prior=self._prior(units, rows.n_columns),
-            price=self._unit_price(price, total - flat if known is None else np.inf),
+            price=self._unit_price(asked, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
+            known_projection=projection,
             known_noise=None if known is None else known / unit**2,
         )
         result = solve(
@@ -417,6 +460,8 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             start=None if previous is None else units.start(previous),
         )
         single = units.fit(problem, result, n_features)
+        if bounds is not None:
+            single = positive_fit(single, bounds, float(np.max(price)))
         if not averages:
             return single, None
         odds = self._group_odds(self._odds(price, usual, problem.column_energy > 0))
@@ -436,10 +481,6 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
             freedom=problem.n if known is None else np.inf,
         )
 
-    def _known_noise(self, scale: float = 1.0) -> float | None:
-        """The noise variance where it is given, in units of `scale`."""
-        return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
-
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
@@ -447,7 +488,7 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
         """Whether to average over models."""
         why = {
             "multi_output='independent'": not joint,
-            "noise='gaussian'": self.noise == "gaussian",
+            "positive=False": self._positive() is None,
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
@@ -456,16 +497,6 @@ class ARDRegressor(MomentsMixin, AveragingMixin, GroupsMixin, LinearRegressor, G
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":
             return self.solver
-        textbook = is_free(problem.price) and problem.known_noise is None and problem.n_columns <= problem.design.n_rows
+        learned = problem.known_noise is None and self._positive() is None
+        textbook = is_free(problem.price) and learned and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
-
-    def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
-        """Fitted attributes of Student noise; `counts` are the rows given that have a weight."""
-        weight, freedom = np.full((len(counts), len(outputs)), np.nan), np.full(len(outputs), np.inf)
-        for k, (fit, y) in enumerate(zip(self._fits, outputs, strict=True)):
-            if isinstance(fit, StudentFit):
-                weight[counts, k], freedom[k] = fit.outlier_weight(X, y), fit.noise_freedom
-            else:  # a target without any spread has neither noise nor outliers
-                weight[counts, k] = 1.0
-        self.noise_freedom_ = float(freedom[0]) if self._single else freedom
-        self.outlier_weight_ = weight[:, 0] if self._single else weight

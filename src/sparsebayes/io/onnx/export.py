@@ -12,6 +12,7 @@ from sparsebayes import __version__
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
+from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit
 from sparsebayes.estimators._linear import LinearFit, StudentFit
@@ -132,8 +133,9 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
 
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of a linear predictor, row by row."""
+    known = (LinearFit, KernelFit, StudentFit, HeteroscedasticFit)
     for method in ("latent", "latent_variance", "own_variance"):
-        if getattr(type(fit), method) not in [getattr(cls, method) for cls in (LinearFit, KernelFit, StudentFit)]:
+        if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
             raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
@@ -153,6 +155,9 @@ def _own_variance(fit: LinearFit, X: Tensor) -> Tensor | float:
     """Variance of each new observation that it shares with no other."""
     if isinstance(fit, StudentFit):
         return fit.variance_of_noise
+    if isinstance(fit, HeteroscedasticFit):
+        assert fit.log_noise is not None
+        return fit.noise_variance * apply("Exp", _latent(fit.log_noise, X)[0])
     if not isinstance(fit, KernelFit):
         return fit.noise_variance
     own = fit.noise_variance + fit.excess
