@@ -3,10 +3,9 @@
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.prices import is_free
@@ -20,7 +19,7 @@ from sparsebayes.engine.model_average import average_regression
 from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, fit_context, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
@@ -296,9 +295,9 @@ class ARDRegressor(
 
     @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> "ARDRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> Self:
         """Fit the model.
 
         Parameters

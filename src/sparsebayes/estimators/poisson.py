@@ -1,10 +1,9 @@
 """Sparse Poisson regression: counts with a log link."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
@@ -22,14 +21,7 @@ from sparsebayes.engine.model_average import average_by_sites
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import (
-    checked_weight,
-    progress,
-    threads_for,
-    warn_unless_converged,
-    watched,
-    whole_fit,
-)
+from sparsebayes.estimators._base import fit_context, progress, threads_for, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._elsewhere import lazily, streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
@@ -37,6 +29,7 @@ from sparsebayes.estimators._inputs import over_blocks
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._regressor import LinearRegressor
 from sparsebayes.estimators._streaming import BlockCountsMixin
+from sparsebayes.estimators._validation import checked_weight
 
 TYPICAL = 1.0
 """Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or
@@ -178,9 +171,9 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
 
     @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> "SparsePoissonRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit the model.
 
         Parameters

@@ -87,7 +87,7 @@ def _outputs(model: Any, X: Tensor) -> dict[str, tuple[Tensor, Any, int]]:
         scores, probabilities = _classification(model, X)
         label, kind = _label(model.classes_, scores)
         return {"label": (label, kind, 1), "probabilities": (probabilities, double, 2)}
-    raise ValueError(f"to_onnx knows no graph for a {type(model).__name__}; the model must be one of sparsebayes")
+    raise ValueError(f"to_onnx cannot export a {type(model).__name__}; the model must be one of sparsebayes")
 
 
 def _model(graph: Graph, first: Any, name: str, outputs: dict[str, tuple[Tensor, Any, int]]) -> Any:
@@ -136,7 +136,7 @@ def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     known = (LinearFit, KernelFit, StudentFit, HeteroscedasticFit)
     for method in ("latent", "latent_variance", "own_variance"):
         if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
-            raise ValueError(f"to_onnx knows no graph for a {type(fit).__name__}, which has its own {method}")
+            raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
     variance = (Phi * Phi) @ fit.diagonal + fit.sign * (felt * felt).sum(1)
@@ -229,7 +229,7 @@ def _columns(joint: JointFit, X: Tensor, columns: AnyArray) -> tuple[Tensor, Any
     if type(joint) is JointFit:
         return X.with_column(1.0), columns
     if type(joint) is not KernelJoint:
-        raise ValueError(f"to_onnx knows no graph for a {type(joint).__name__}")
+        raise ValueError(f"to_onnx cannot export a {type(joint).__name__}")
     K = KernelGraph.of(joint.kernel)(X, joint.centres)
     return K.with_column(1.0), np.where(
         columns < joint.n_features, np.searchsorted(joint.kept, columns), len(joint.kept)
