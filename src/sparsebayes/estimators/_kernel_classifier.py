@@ -14,10 +14,10 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.process import label_signal
 from sparsebayes.estimators._base import warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
-from sparsebayes.estimators._kernel_design import KernelDesign
+from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import glm_fit
 
 MIN_ALPHA = 1e-6
@@ -39,11 +39,13 @@ class StandardColumns:
         return cls(design, design.columns.standardised(weight, centre=centre).unweighted())
 
 
-def combined_fit(fits: Sequence[KernelFit]) -> VectorFit:
-    """The fits of all classes as one, for the choice of a width."""
-    active = np.concatenate([fit.active for fit in fits])
-    scales = np.log(np.concatenate([fit.precision[: len(fit.active)] for fit in fits]))
-    return VectorFit(float(sum(fit.log_evidence for fit in fits)), active, scales)
+def choose_classifier_kernel(
+    model: Any, X: FloatArray, codes: AnyArray, weight: FloatArray, *, flat_intercept: bool
+) -> ChosenKernel:
+    """The kernel of a classifier; a γ by evidence is that of all classes, each against the rest, together."""
+    n_classes = len(model.classes_)
+    T = np.column_stack([codes == k for k in (range(n_classes) if n_classes > 2 else [1])]) - 0.5
+    return choose_kernel(model, X, T, weight, label_signal, flat_intercept=flat_intercept)
 
 
 class KernelClassifierMixin(KernelMixin, VectorsMixin):

@@ -4,20 +4,21 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
 from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.kernels import KERNELS, Kernel
+from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
-from sparsebayes.engine.evidence_gradient import Evidence
-from sparsebayes.engine.width import VectorFit, choice_price, climb_width, distance_bounds, maximise_width
+from sparsebayes.engine.process import Signal, Spectrum
+from sparsebayes.engine.width import Sample, best_width, distance_bounds
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators._linear import LinearFit
 
@@ -52,17 +53,18 @@ class CheckedKernel:
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """The parameters kernel, gamma, degree and coef0 of an estimator."""
+    """The parameters kernel, gamma, degree, coef0 and standardize of an estimator."""
 
     kernel: str | KernelFunction
     gamma: str | float
     degree: float
     coef0: float
+    standardize: bool
 
     @classmethod
     def of(cls, model: Any) -> "KernelParameters":
         """Those of an estimator."""
-        return cls(model.kernel, model.gamma, model.degree, model.coef0)
+        return cls(model.kernel, model.gamma, model.degree, model.coef0, model.standardize)
 
     @property
     def is_precomputed(self) -> bool:
@@ -74,20 +76,78 @@ class KernelParameters:
         """The kernel's entry in the register; None for a function or a precomputed kernel."""
         return KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
 
-    def first_gamma(self, X: FloatArray, weight: FloatArray) -> float | None:
-        """γ as a number, "evidence" like "scale"; None for a kernel without γ."""
-        if self.record is None or "gamma" not in self.record.parameters:
-            return None
-        return scale_gamma(X, weight) if isinstance(self.gamma, str) else float(self.gamma)
+    @property
+    def has_gamma(self) -> bool:
+        """Whether the kernel has a γ."""
+        return self.record is not None and "gamma" in self.record.parameters
 
-    def at(self, gamma: float | None) -> KernelFunction | None:
+    def units(self, X: FloatArray, weight: FloatArray) -> StandardUnits | None:
+        """The units in which the kernel sees its inputs; None if it sees them as they are.
+
+        A function of the user gets the rows as they are, and a precomputed kernel has none.
+        """
+        return StandardUnits.of(X, weight) if self.standardize and self.record is not None else None
+
+    def at(self, gamma: float | None, units: StandardUnits | None) -> KernelFunction | None:
         """The kernel as a function of two sets of rows; None for a precomputed one."""
         if not isinstance(self.kernel, str):
             return CheckedKernel(self.kernel)
         if self.record is None:
             return None
         values = {name: gamma if name == "gamma" else getattr(self, name) for name in self.record.parameters}
-        return CheckedKernel(partial(self.record.value, **values))
+        kernel: KernelFunction = partial(self.record.value, **values)
+        return CheckedKernel(kernel if units is None else StandardisedKernel(kernel, units))
+
+
+@dataclass(frozen=True)
+class ChosenKernel:
+    """The kernel of an estimator with all its parameters."""
+
+    gamma: float | None
+    """None for a kernel without γ."""
+    kernel: KernelFunction | None
+    """Of inputs in the units of the data; None for a precomputed kernel."""
+    find_signal: Callable[[], Signal]
+
+    @cached_property
+    def signal(self) -> Signal:
+        """Of a Gaussian process with this kernel."""
+        return self.find_signal()
+
+
+def choose_kernel(
+    model: Any,
+    X: FloatArray,
+    T: FloatArray,
+    weight: FloatArray,
+    signal: Callable[[Spectrum], Signal],
+    *,
+    flat_intercept: bool,
+) -> ChosenKernel:
+    """The kernel that an estimator's parameters describe; γ may be the one of largest evidence.
+
+    Args:
+        T: The targets, one in each column.
+        signal: Their evidence under a Gaussian process (engine/process.py).
+    """
+    parameters, record = KernelParameters.of(model), KernelParameters.of(model).record
+    units = parameters.units(X, weight)
+    seen = X if units is None else units(X)
+    sample = Sample.of(seen, T, weight)
+
+    def signal_at(gamma: float | None) -> Signal:
+        kernel = parameters.at(gamma, None)
+        assert kernel is not None
+        return signal(sample.spectrum(kernel(sample.X, sample.X), flat_intercept))
+
+    gamma: float | None = None
+    if parameters.has_gamma:
+        gamma = scale_gamma(seen, weight) if isinstance(parameters.gamma, str) else float(parameters.gamma)
+    # Nothing can be chosen where all rows are the same, or no target has any spread.
+    can_choose = len(sample.X) > 1 and T.shape[1] > 0
+    if parameters.gamma == "evidence" and record is not None and record.metric is not None and can_choose:
+        gamma = best_width(signal_at, distance_bounds(sample.X, record.metric))
+    return ChosenKernel(gamma, parameters.at(gamma, units), partial(signal_at, gamma))
 
 
 def scale_gamma(X: FloatArray, weight: FloatArray) -> float:
@@ -118,6 +178,8 @@ class KernelDesign:
     """Whether a column of ones is the last: an intercept with a prior."""
     low_rank: bool = False
     """Whether a low-rank factor takes the place of the columns; the centres are then the rows of X."""
+    given: bool = False
+    """Whether the centres were given, and are no rows of X."""
 
     @property
     def n_columns(self) -> int:
@@ -139,6 +201,13 @@ class KernelDesign:
     def at(self, kernel: KernelFunction | None) -> "KernelDesign":
         """The same centres with another kernel."""
         return replace(self, kernel=kernel)
+
+    def subset(self, rows: IntArray, weight: FloatArray) -> "KernelDesign":
+        """Some of the rows, with all of them as centres unless the centres were given."""
+        X, weight = self.X[rows], weight[rows]
+        centres = self.centres if self.given else None
+        everyone = np.ones(len(rows), dtype=bool)
+        return centred_design(X, weight, everyone, centres, None, ones=self.ones).at(self.kernel)
 
     def kernel_fit(self, fit: LinearFit, columns: IntArray | None = None, **more: Any) -> KernelFit:
         """A fit on the columns, or on a choice `columns` of them, as one that can be evaluated at new inputs."""
@@ -173,20 +242,25 @@ def centred_design(
         own = np.where(weight > 1, -1, np.arange(len(X)))
     else:
         own = own_columns(X, weight, centres)
-    return KernelDesign(X, indices, own, centres, ones=ones)
+    return KernelDesign(X, indices, own, centres, ones=ones, given=rows_of_X is None)
 
 
 def kernel_design(
-    model: Any, X: FloatArray, weight: FloatArray, counts: BoolArray, *, ones: bool = False, low_rank: bool = False
+    model: Any,
+    X: FloatArray,
+    weight: FloatArray,
+    counts: BoolArray,
+    kernel: KernelFunction | None,
+    *,
+    ones: bool = False,
+    low_rank: bool = False,
 ) -> KernelDesign:
-    """The design of an estimator with the parameters of `KernelParameters`, `candidates` and `random_state`.
+    """The design of an estimator with the parameters `candidates` and `random_state`; None is a precomputed kernel.
 
-    γ is "scale" if it is yet to be chosen. `low_rank` allows large matrices to be approximated for the search.
+    `low_rank` allows large matrices to be approximated for the search.
     """
-    parameters = KernelParameters.of(model)
-    if parameters.is_precomputed:
+    if kernel is None:
         return precomputed_design(X, weight, counts, model.candidates, ones=ones)
-    kernel = parameters.at(parameters.first_gamma(X, weight))
     if low_rank and not ones and model.candidates is None and len(X) > LARGE:
         with suppress(NotLowRank):
             own = own_columns(X, weight, X)
@@ -194,68 +268,6 @@ def kernel_design(
             design.columns  # noqa: B018  raises NotLowRank where there is no such factor
             return design
     return centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones).at(kernel)
-
-
-class Width(NamedTuple):
-    """The kernel width of an estimator, and the design with it."""
-
-    gamma: float | None
-    """None for a kernel without γ."""
-    design: KernelDesign
-    fit: VectorFit | None = None
-    """The model there, if γ was chosen by evidence."""
-
-
-def choose_width(
-    parameters: KernelParameters,
-    design: KernelDesign,
-    weight: FloatArray,
-    fit_on: Callable[[KernelDesign, VectorFit | None], VectorFit],
-    evidence: Callable[[], Evidence | None],
-    *,
-    warm_starts: bool = False,
-) -> Width:
-    """The γ that the parameters ask for: a number, or the one of largest evidence.
-
-    Args:
-        fit_on: Fits the model on a design, from a fit at a similar γ or from nothing.
-        evidence: Makes the evidence of the model. None where it consists of several problems; γ is then chosen from a
-            grid.
-        warm_starts: Whether `fit_on` makes use of a fit at a similar γ. Otherwise one fit at each γ is enough.
-    """
-    gamma = parameters.first_gamma(design.X, weight)
-    if gamma is None or parameters.gamma != "evidence":
-        return Width(gamma, design)
-    kernel, centres = parameters.record, design.centres
-    assert kernel is not None
-    assert centres is not None
-    if kernel.metric is None:
-        able = sorted(name for name, record in KERNELS.items() if record.metric)
-        raise ValueError(f"gamma='evidence' needs one of the kernels {able}, not kernel={parameters.kernel!r}")
-    bounds, function = distance_bounds(design.X, kernel.metric), evidence()
-
-    def climb_from(gamma: float, fit: VectorFit) -> tuple[float, FloatArray]:
-        if function is None or not len(fit.active):
-            return gamma, fit.scales
-        return climb_width(function, kernel, design.X, centres[fit.active], gamma, fit.scales, bounds)
-
-    def price_at(gamma: float) -> float:
-        checked = parameters.at(gamma)
-        assert checked is not None
-        return choice_price(design.X, checked)
-
-    def fit_at(gamma: float, near: VectorFit | None) -> VectorFit:
-        return fit_on(design.at(parameters.at(gamma)), near)
-
-    from_nothing = cache(lambda gamma: fit_at(gamma, None))
-    best, fit = maximise_width(
-        fit_at if warm_starts else lambda gamma, near: from_nothing(gamma),
-        climb_from,
-        gamma=float(np.clip(gamma, *bounds)),
-        bounds=bounds,
-        price_at=price_at,
-    )
-    return Width(best, design.at(parameters.at(best)), fit)
 
 
 def _centres(X: FloatArray, candidates: Any, random_state: Any) -> tuple[IntArray | None, FloatArray]:

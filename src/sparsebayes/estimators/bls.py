@@ -17,8 +17,14 @@ from sparsebayes.estimators._feature_weights import (
     store_feature_weights,
 )
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
-from sparsebayes.estimators._kernel_design import KernelParameters, centred_design, kernel_design
-from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._kernel_design import centred_design, kernel_design
+from sparsebayes.estimators._kernel_regressor import (
+    Fitted,
+    KernelRegression,
+    KernelRegressorMixin,
+    Target,
+    choose_regression_kernel,
+)
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
@@ -33,8 +39,8 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, candidates, random_state
-        As in `RVMRegressor`. With gamma="evidence" the width is the one that `RVMRegressor` chooses.
+    kernel, gamma, degree, coef0, standardize, candidates, random_state
+        As in `RVMRegressor`.
     rate : "learn" or float, default="learn"
         λ of the Laplace prior, for kernel columns that are not rescaled. "learn" minimises the leave-one-out error.
     noise_variance : "fixed", "learn" or float, default="fixed"
@@ -95,9 +101,10 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         self,
         *,
         kernel: Any = "rbf",
-        gamma: str | float = "scale",
+        gamma: str | float = "evidence",
         degree: float = 3,
         coef0: float = 1.0,
+        standardize: bool = True,
         rate: str | float = "learn",
         noise_variance: str | float = "fixed",
         feature_weights: bool = False,
@@ -116,6 +123,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
         self.rate = rate
         self.noise_variance = noise_variance
         self.feature_weights = feature_weights
@@ -140,12 +148,12 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
             with regression.threads():
                 weighted = fit_weighted_outputs(regression, weights, lambda target, noise: self._solver(target))
             return Fitted(weighted, remedy=FEWER_FEATURES)
-        design = kernel_design(self, X, weight, counts)
+        chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=self.fit_intercept)
+        design = kernel_design(self, X, weight, counts, chosen.kernel)
         regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
         with regression.threads():
-            width = regression.choose_width(KernelParameters.of(self))
-            fits = regression.fit_outputs(width.design, self._solver)
-        return Fitted(fits, width.gamma)
+            fits = regression.fit_outputs(design, self._solver)
+        return Fitted(fits, chosen.gamma)
 
     def _solver(self, target: Target) -> LaplaceSolver:
         rate = None if isinstance(self.rate, str) else float(self.rate)
