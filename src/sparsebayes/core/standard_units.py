@@ -8,9 +8,9 @@ import numpy as np
 from sparsebayes.core.types import BoolArray, FloatArray
 
 FENCE = 10.0
-"""Values farther than this many interquartile ranges outside the quartiles count as if they were there. A number that was
-typed in another unit, or a code such as 99999, then neither stretches the unit nor stands alone. On seven tables with
-skewed columns the errors are those without a fence, or up to 2 % lower; with 3 they are up to 5 % higher."""
+"""Values farther than this many interquartile ranges outside the quartiles count as if they were there. A number that
+was typed in another unit, or a code such as 99999, then neither stretches the unit nor stands alone. On seven tables
+with skewed columns the errors are those without a fence, or up to 2 % lower; with 3 they are up to 5 % higher."""
 
 
 def rounded(values: FloatArray) -> FloatArray:
