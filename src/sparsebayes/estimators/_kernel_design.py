@@ -268,7 +268,7 @@ def centred_design(
     ones: bool = False,
     most: int | None = None,
 ) -> KernelDesign:
-    """Columns for the centres that `candidates` asks for, without a kernel yet; None are all rows, or `most` of them."""
+    """Columns for the centres that `candidates` asks for (None: all rows, or `most` of them), without a kernel yet."""
     rows_of_X, centres = _centres(X, weight, candidates, random_state, most)
     indices = np.arange(len(centres)) if rows_of_X is None else np.flatnonzero(counts)[rows_of_X]
     if rows_of_X is not None and len(rows_of_X) == len(X):  # no two rows are the same

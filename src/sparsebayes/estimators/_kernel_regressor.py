@@ -98,8 +98,9 @@ class KernelRegression:
         """As many BLAS threads as help with a design of this size."""
         return threads_for(len(self.design.X) * self.design.n_columns)
 
-    def fit_outputs(self, design: KernelDesign, solver_for: Callable[[Target], KernelSolver]) -> list[KernelFit]:
+    def fit_outputs(self, solver_for: Callable[[Target], KernelSolver]) -> list[KernelFit]:
         """The sparse fits of all outputs; all solvers must standardise alike."""
+        design = self.design
         columns = solver_for(self.targets[0]).standardise(design.columns, self.weight, self.flat)
         fits = []
         for target in counted(self.targets, len(self.targets), "output"):
@@ -137,8 +138,8 @@ class KernelRegression:
                 design=self.design.subset(train, self.weight),
                 targets=[target.subset(train, self.fit_intercept) for target in self.targets],
             )
-            dense = part.process_fits(process.on(part.design))
-            sparse = part.fit_outputs(part.design, solver_for)
+            dense = part.process_fits(process.subset(train, self.weight))
+            sparse = part.fit_outputs(solver_for)
             for target, rival, fit in zip(self.targets, dense, sparse, strict=True):
                 if not target.constant:
                     X, y, weight = self.design.X[test], target.y[test], self.weight[test]

@@ -1,6 +1,6 @@
 """Kernel models that keep all vectors they need: a Gaussian process in the place of a sparse model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,9 @@ from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import NotLowRank
-from sparsebayes.engine.process import Features
+from sparsebayes.engine.process import Features, Signal
 from sparsebayes.estimators._kernel import KernelFit, LeftOut
-from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign
+from sparsebayes.estimators._kernel_design import KernelDesign
 from sparsebayes.estimators._linear import LinearFit
 
 
@@ -35,11 +35,11 @@ class ProcessDesign:
             raise NotLowRank("a precomputed kernel cannot be evaluated at other rows")
         return cls(design, Features.of(design.kernel, design.X, design.centres, ratio, most), ratio, most)
 
-    def on(self, design: KernelDesign) -> "ProcessDesign":
-        """The same on fewer rows, with the same share of them as centres where not all are that it needs."""
+    def subset(self, rows: IntArray, weight: FloatArray) -> "ProcessDesign":
+        """The same for some of the rows, with the same share of them as centres where not all are that it needs."""
         bound = len(self.features.centres) == self.most
-        share = len(design.X) / len(self.design.X) if bound else 1.0
-        return ProcessDesign.of(design, self.ratio, max(1, round(share * self.most)))
+        most = max(1, round(self.most * len(rows) / len(self.design.X))) if bound else self.most
+        return ProcessDesign.of(self.design.subset(rows, weight), self.ratio, most)
 
     @property
     def columns(self) -> DenseRows:
@@ -72,7 +72,9 @@ class ProcessDesign:
         return KernelFit(**(known | more), indices=design.indices[chosen], left_out=LeftOut(signal, L))
 
 
-def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel, most: int) -> ProcessDesign | None:
+def process_design(
+    vectors: str, design: KernelDesign, find_signal: Callable[[], Signal], most: int
+) -> ProcessDesign | None:
     """The Gaussian process that the parameter `vectors` asks for; None where it asks for a sparse model.
 
     "auto" does without it where there is none: for a precomputed kernel, or one that is not positive definite.
@@ -80,7 +82,7 @@ def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel, mos
     if vectors == "sparse" or (vectors == "auto" and design.kernel is None):
         return None
     try:
-        return ProcessDesign.of(design, float(chosen.signal.ratio.max()), most)
+        return ProcessDesign.of(design, float(find_signal().ratio.max()), most)
     except NotLowRank as error:
         if vectors == "auto":
             return None

@@ -152,7 +152,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         design = kernel_design(self, X, weight, counts, chosen.kernel)
         regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
         with regression.threads():
-            fits = regression.fit_outputs(design, self._solver)
+            fits = regression.fit_outputs(self._solver)
         return Fitted(fits, chosen.gamma)
 
     def _solver(self, target: Target) -> LaplaceSolver:

@@ -221,7 +221,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         """One fit for two classes, one against the rest for each of more; sparse or not, as `vectors` says."""
         offered = self.inference == "laplace" and not inputs.design.ones
         most = label_centres(len(weight), 1 if len(self.classes_) == 2 else len(self.classes_))
-        process = process_design(self.vectors, inputs.design, chosen, most) if offered else None
+        process = process_design(self.vectors, inputs.design, lambda: chosen.signal, most) if offered else None
         if process is None:
             return self._fit_all(inputs, codes, weight)
         variance = float(np.median(chosen.signal.variance))
@@ -235,8 +235,9 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         """Whether a Gaussian process gives labels of other folds a higher probability than sparse models do."""
         gain, design = 0.0, process.design
         for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
-            part, v, X = design.subset(train, weight), weight[train], design.X[test]
-            sparse, dense = self._standardise(part, v), LabelProcess(process.on(part), variance)
+            v, X = weight[train], design.X[test]
+            sparse = self._standardise(design.subset(train, weight), v)
+            dense = LabelProcess(process.subset(train, weight), variance)
             for k in judged_classes(len(self.classes_)):
                 t = (codes == k).astype(np.float64)
                 if len(np.unique(t[train])) == 2:

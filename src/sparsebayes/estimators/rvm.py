@@ -174,11 +174,11 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
         regression = KernelRegression.of(self, design, y, weight, flat=flat)
         with regression.threads():
             solver = ARDSolver(self.solver, regression.settings)
-            process = process_design(self.vectors, design, chosen, MAX_CENTRES)
+            process = process_design(self.vectors, design, lambda: chosen.signal, MAX_CENTRES)
             if process is not None and (
                 self.vectors == "all" or regression.process_predicts_better(process, lambda target: solver)
             ):
                 fits = regression.process_fits(process)
             else:
-                fits = regression.fit_outputs(design, lambda target: solver)
+                fits = regression.fit_outputs(lambda target: solver)
         return Fitted(fits, chosen.gamma)
