@@ -17,7 +17,8 @@ from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.theta import ThetaSearch, best_theta, random_starts, sized_starts, univariate_share
 from sparsebayes.engine.theta_model import RegressionModel, feature_relevance
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.theta_process import SAMPLE_ROWS, ProcessEvidence, process_relevance, process_theta
+from sparsebayes.engine.width import Sample, VectorFit
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 
@@ -180,6 +181,22 @@ class FeatureWeights:
         relevance = feature_relevance(model, search, best) if used.any() else np.empty(0)
         fit = replace(best.fit, active=inputs.centre_indices[best.fit.active])
         return self._result(inputs, np.where(used, best.theta, 0.0), relevance, fit, scores, trace)
+
+    def find_by_process(
+        self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool, starts: list[FloatArray]
+    ) -> ThetaResult:
+        """Feature weights of largest evidence of a Gaussian process, of a target in standard units."""
+        price = false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
+        kernel = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0)
+        sample = Sample.of(inputs.X, t[:, None], inputs.weight, SAMPLE_ROWS)
+        evidence = ProcessEvidence(kernel, sample, flat_intercept)
+        ends = [process_theta(evidence, start, price) for start in wanted(counted(starts, len(starts), "start"))]
+        scores = np.array([end.value - price * end.n_kept for end in ends])
+        best = ends[int(np.argmax(scores))]
+        scores = np.append(scores, np.full(max(self.n_restarts - len(scores), 0), np.nan))
+        noise = evidence(best.theta, best.c).noise
+        fit = VectorFit(best.value, np.empty(0, np.intp), np.log([noise]))
+        return self._result(inputs, best.theta, process_relevance(evidence, best), fit, scores, Trace())
 
     def nothing(self, n_features: int) -> ThetaResult:
         """The result without any weight, of a target without any spread."""

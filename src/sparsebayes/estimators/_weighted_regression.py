@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.standard_units import rounded
+from sparsebayes.core.types import FloatArray
 from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
 from sparsebayes.engine.process import MAX_CENTRES, Signal, regression_signal
@@ -17,6 +18,9 @@ from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWei
 from sparsebayes.estimators._kernel_regressor import KernelRegression, Target
 from sparsebayes.estimators._process import process_design
 
+ROWS_PER_FEATURE = 5
+"""With fewer rows for each feature a Gaussian process with a weight for each of them fits the noise. The features are
+then first chosen with a sparse model."""
 SIZES = (1 / 16, 16.0)
 """Factors by which the feature weights of a sparse model may be too small or too large for a Gaussian process: its
 range may be four times shorter or longer."""
@@ -53,9 +57,14 @@ def _fit_output(
         return nothing.annotate(regression.constant(design.at(nothing.kernel), target))
     inputs = StandardInputs.of(design.X, target.y, target.weight, design.centres)
     merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
-    found = weights.find(
-        inputs, RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings), settings, batch=batch
-    )
+    t = merged.t / np.sqrt(merged.weight)
+    wide = inputs.n_varying * ROWS_PER_FEATURE > len(inputs.X)
+    if vectors == "sparse" or wide:
+        model = RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings)
+        found = weights.find(inputs, model, settings, batch=batch)
+    if vectors != "sparse":
+        starts = [standard_theta(found, inputs)] if wide else weights.starts(inputs)
+        found = weights.find_by_process(inputs, t, merged.flat, starts)
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
     if vectors != "sparse" and len(found.kernel.columns):
         resized, signal = resize(found, inputs, merged)
@@ -64,10 +73,16 @@ def _fit_output(
         if process is not None and (vectors == "all" or alone.process_predicts_better(process, lambda target: solver)):
             return resized.annotate(regression.process_fit(process, target))
     columns = solver.standardise(design.columns, target.weight, target.flat)
-    start = start_on(columns.unit, found.fit)
+    start = start_on(columns.unit, found.fit) if len(found.fit.active) else None
     result = solver.solve(target.problem(columns, VECTOR_PRICE), design.own_column, start)
     result.result.trace.infos[:0] = found.trace.infos
     return found.annotate(regression.in_data_units(design, target, result))
+
+
+def standard_theta(found: ThetaResult, inputs: StandardInputs) -> FloatArray:
+    """Feature weights for inputs in standard units; equal ones where none was found."""
+    theta = found.weights * np.where(inputs.varying, inputs.unit, 0.0) ** WEIGHTED[found.kernel.name].power
+    return theta if theta.any() else np.where(inputs.varying, 1 / max(inputs.n_varying, 1), 0.0)
 
 
 def resize(found: ThetaResult, inputs: StandardInputs, target: Target) -> tuple[ThetaResult, Signal]:
