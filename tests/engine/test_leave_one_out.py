@@ -99,8 +99,8 @@ def test_integer_weights_are_repeated_rows(rng):
     weighted = solve_kernel(problem_of(K, y, weight), "sequential", SETTINGS, own)
     repeated = solve_kernel(problem_of(K[again], y[again]), "sequential", SETTINGS, own[again])
     assert_allclose(weighted.result.log_evidence, repeated.result.log_evidence, rtol=1e-9)
-    assert_allclose(weighted.excess, repeated.excess, rtol=1e-5)
-    assert weighted.excess > 0
+    assert_allclose(weighted.held_out.excess, repeated.held_out.excess, rtol=1e-5)
+    assert weighted.held_out.excess > 0
 
 
 def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
@@ -111,4 +111,4 @@ def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
     found = solve_kernel(problem, "sequential", SETTINGS, np.arange(60))
     noise = found.result.noise
     assert noise < 0.5 * y.var()
-    assert_allclose(noise + found.excess, y.var(), rtol=0.1)
+    assert_allclose(noise + found.held_out.excess, y.var(), rtol=0.1)

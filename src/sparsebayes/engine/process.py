@@ -124,7 +124,10 @@ def label_signal(spectrum: Spectrum) -> Signal:
     for p, level in zip(spectrum.p.T, means, strict=True):
         grid = [(loss(np.array([c, x]), p, level), c, x) for c in LOG_RATIOS[4:-4:2] for x in LOG_CONTACTS[::2]]
         _, c, x = min(grid)
-        best = minimize(loss, [c, x], args=(p, level), method="Nelder-Mead", options={"xatol": 0.01, "fatol": 1e-3})
+        # SciPy's own simplex is flat where a coordinate starts at zero: the search would end where it begins.
+        simplex = [[c, x], [c + 1, x], [c, x + np.log(1.5)]]
+        options = {"initial_simplex": simplex, "xatol": 0.01, "fatol": 1e-3}
+        best = minimize(loss, [c, x], args=(p, level), method="Nelder-Mead", options=options)
         values.append(-float(best.fun))
         ratios.append(float(np.exp(best.x[0])))
         variances.append(ratios[-1] / (2 * float(jj_lambda(np.exp(best.x[1])))))
