@@ -1,7 +1,7 @@
 """Maximise the log evidence by its gradient, in the parameters of a kernel and the scales of a fixed choice of columns.
 
-The gradient costs no more than the evidence: `gaussian_evidence` returns the slope with respect to the design Φ, which a
-kernel's own derivatives turn into one with respect to its parameters.
+The gradient costs no more than the evidence: `gaussian_evidence` returns the slope with respect to the design Φ, which
+a kernel's own derivatives turn into one with respect to its parameters.
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import NotLowRank
-from sparsebayes.engine.process import Features
+from sparsebayes.engine.process import LOG_RATIOS, Features
 from sparsebayes.estimators._kernel import KernelFit, LeftOut
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign
 from sparsebayes.estimators._linear import LinearFit
@@ -29,8 +29,8 @@ class ProcessDesign:
     @classmethod
     def of(cls, design: KernelDesign, ratio: float) -> "ProcessDesign":
         """With centres among the candidates; raises NotLowRank where the kernel is not positive definite."""
-        if design.kernel is None or design.centres is None:
-            raise NotLowRank("a precomputed kernel cannot be evaluated at other rows")
+        assert design.kernel is not None
+        assert design.centres is not None
         return cls(design, Features.of(design.kernel, design.X, design.centres, ratio), ratio)
 
     @property
@@ -71,8 +71,11 @@ def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel) -> 
     """
     if vectors == "sparse" or (vectors == "auto" and design.kernel is None):
         return None
+    if design.kernel is None:
+        raise ValueError("vectors='all' needs a kernel that can be evaluated, not kernel='precomputed'")
     try:
-        return ProcessDesign.of(design, float(chosen.signal.ratio.max()))
+        # Where no target has any spread there is no signal.
+        return ProcessDesign.of(design, float(chosen.signal.ratio.max(initial=np.exp(LOG_RATIOS[0]))))
     except NotLowRank as error:
         if vectors == "auto":
             return None

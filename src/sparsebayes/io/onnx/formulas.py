@@ -70,7 +70,7 @@ KERNELS: dict[Callable[..., FloatArray], Callable[..., Tensor]] = {
 
 @dataclass(frozen=True)
 class KernelGraph:
-    """A kernel of `core` with its parameters, of inputs as they are, in standard units, or some of them with weights."""
+    """A kernel of `core` with its parameters, of inputs as they are, in standard units, or of some moved and scaled."""
 
     kernel: Callable[..., FloatArray]
     parameters: dict[str, float]
@@ -83,10 +83,10 @@ class KernelGraph:
     @classmethod
     def of(cls, kernel: Any) -> "KernelGraph":
         """The graph of what a fit holds."""
-        inner = getattr(kernel, "kernel", kernel)
-        units = None
-        if isinstance(inner, StandardisedKernel):
-            inner, units = inner.kernel, inner.units
+        inner, units = kernel, None
+        while hasattr(inner, "kernel"):
+            units = inner.units if isinstance(inner, StandardisedKernel) else units
+            inner = inner.kernel
         if isinstance(inner, partial) and inner.func in KERNELS:
             return cls(inner.func, inner.keywords, units=units)
         if isinstance(inner, FeatureKernel):
