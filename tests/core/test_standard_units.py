@@ -17,7 +17,7 @@ def X(rng):
 
 
 def units_of(X):
-    return StandardUnits.of(X, np.ones(len(X)))
+    return StandardUnits.by_deviation(X, np.ones(len(X)))
 
 
 def test_columns_have_mean_zero_and_variance_one(X):
@@ -28,10 +28,12 @@ def test_columns_have_mean_zero_and_variance_one(X):
 
 def test_integer_weights_are_repeated_rows(X, rng):
     weight = rng.integers(1, 4, len(X))
-    weighted, repeated = StandardUnits.of(X, weight.astype(float)), units_of(np.repeat(X, weight, axis=0))
-    for name, value in vars(repeated).items():
-        assert_allclose(getattr(weighted, name), value, rtol=1e-12, err_msg=name)
-    assert_array_equal(weighted(X), repeated(X))
+    again = np.repeat(X, weight, axis=0)
+    for make in (StandardUnits.by_deviation, StandardUnits.by_range):
+        weighted, repeated = make(X, weight.astype(float)), make(again, np.ones(len(again)))
+        for name, value in vars(repeated).items():
+            assert_allclose(getattr(weighted, name), value, rtol=1e-12, err_msg=name)
+        assert_array_equal(weighted(X), repeated(X))
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9])
@@ -81,12 +83,31 @@ def test_a_column_that_is_mostly_one_value_has_no_fence(rng):
     assert len(np.unique(units(X))) == 6
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e3])
+def test_units_by_range_are_middle_and_range_within_the_fence(X):
+    units = StandardUnits.by_range(X, np.ones(len(X)))
+    assert_allclose(units(X).min(axis=0), -np.sqrt(3), rtol=1e-9)  # a uniform variable has then deviation one
+    assert_allclose(units(X).max(axis=0), np.sqrt(3), rtol=1e-9)
+    wrong = X.copy()
+    wrong[7, 0] *= 1e6
+    other = StandardUnits.by_range(wrong, np.ones(len(X)))
+    assert_allclose(2 * np.sqrt(3) * other.unit[0], other.high[0] - X[:, 0].min())
+
+
+def test_without_a_fence_far_values_are_far(X):
+    units = units_of(X)
+    far = X[:1] + 1e6 * units.unit
+    assert_allclose(units.unfenced()(far) - units.unfenced()(X[:1]), 1e6)
+    assert (units(far)[:, [0, 1, 3]] < 100).all()
+    assert_array_equal(units.unfenced()(X), units(X))
+
+
+@pytest.mark.parametrize("make", [StandardUnits.by_deviation, StandardUnits.by_range])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 3.7, 1e6])
-def test_the_units_of_the_data_change_nothing_at_all(X, scale, shift):
-    X = X[:, [0, 2]]
-    moved = scale * X + shift * scale
-    assert_array_equal(units_of(moved)(moved), units_of(X)(X))
+def test_the_units_of_the_data_change_nothing_at_all(X, scale, make):
+    ones = np.ones(len(X))
+    assert_array_equal(make(scale * X, ones)(scale * X), make(X, ones)(X))
+    moved = scale * (X[:, [0, 2]] + 1e3)  # has lost digits: one in a thousand is rounded to the other side
+    assert_allclose(make(moved, ones)(moved), make(X, ones)(X)[:, [0, 2]], rtol=0, atol=1.1e-10)
 
 
 def test_mirrored_columns_are_mirrored(X):

@@ -22,9 +22,11 @@ from sparsebayes.engine.leave_one_out import label_density
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.process import (
     LEFT_OUT,
+    MAX_CENTRES,
     VARIANCE_FACTORS,
     Features,
     Spectrum,
+    label_centres,
     label_signal,
     regression_signal,
     solve,
@@ -120,13 +122,18 @@ def test_several_classes_are_summed():
     assert_allclose(together.variance, np.concatenate([each.variance for each in alone]))
 
 
+def hermite_grid(d):
+    """Points and weights for means under d independent standard normal numbers."""
+    nodes, weights = roots_hermitenorm(40)
+    points = np.array(list(product(nodes, repeat=d)))
+    return points, np.prod(list(product(weights, repeat=d)), axis=1) / (2 * np.pi) ** (d / 2)
+
+
 def labels_evidence(K, sign, s, level):
     """∫ Π σ(sign (f + level)) N(f; 0, sK) df by Gauss-Hermite quadrature."""
-    nodes, weights = roots_hermitenorm(40)
-    z = np.stack(np.meshgrid(*[nodes] * len(K), indexing="ij"), axis=-1).reshape(-1, len(K))
-    mass = np.prod(np.stack(np.meshgrid(*[weights] * len(K), indexing="ij"), axis=-1).reshape(-1, len(K)), axis=1)
+    z, mass = hermite_grid(len(K))
     f = z @ np.linalg.cholesky(s * K).T
-    return mass @ expit(sign * (f + level)).prod(axis=1) / (2 * np.pi) ** (len(K) / 2)
+    return mass @ expit(sign * (f + level)).prod(axis=1)
 
 
 @INTERCEPTS
@@ -150,7 +157,7 @@ def test_label_signal_is_a_lower_bound_of_the_evidence(intercept):
 
 def test_with_all_centres_the_columns_are_a_root_of_the_kernel_matrix():
     X, _, _ = rows(30)
-    features = Features.of(KERNEL, X, X, ratio=1e9)
+    features = Features.of(KERNEL, X, X, 1e9, MAX_CENTRES)
     assert_array_equal(np.sort(features.centres), np.arange(30))
     assert_allclose(features.G @ features.G.T, KERNEL(X, X), atol=1e-10)
     assert_allclose(features.L @ features.L.T, KERNEL(X[features.centres], X[features.centres]), atol=1e-10)
@@ -161,7 +168,7 @@ def test_with_all_centres_the_columns_are_a_root_of_the_kernel_matrix():
 def test_centres_leave_out_no_more_than_they_may(ratio):
     X, _, _ = rows(200)
     kernel = partial(rbf, gamma=0.3)
-    features = Features.of(kernel, X, X, ratio)
+    features = Features.of(kernel, X, X, ratio, MAX_CENTRES)
     left = 1 - (features.G**2).sum(axis=1)
     assert left.min() > -1e-9
     assert left.mean() <= 2 * LEFT_OUT / ratio
@@ -171,19 +178,24 @@ def test_centres_leave_out_no_more_than_they_may(ratio):
     assert_allclose(features.G @ features.G.T, K @ np.linalg.solve(kernel(Z, Z), K.T), atol=1e-6)
 
 
-def test_more_signal_asks_for_more_centres_and_there_is_a_limit(monkeypatch):
+def test_more_signal_asks_for_more_centres_and_there_is_a_limit():
     X, _, _ = rows(200)
     kernel = partial(rbf, gamma=0.3)
-    sizes = [len(Features.of(kernel, X, X, ratio).centres) for ratio in (1e-2, 1.0, 1e2, 1e4)]
+    sizes = [len(Features.of(kernel, X, X, ratio, MAX_CENTRES).centres) for ratio in (1e-2, 1.0, 1e2, 1e4)]
     assert sizes == sorted(set(sizes))
-    monkeypatch.setattr(process, "MAX_CENTRES", 7)
-    assert len(Features.of(kernel, X, X, 1e4).centres) == 7
+    assert len(Features.of(kernel, X, X, 1e4, most=7).centres) == 7
+
+
+def test_a_classifier_has_fewer_centres_the_more_rows_and_classes_there_are():
+    assert label_centres(100, 1) == MAX_CENTRES
+    assert label_centres(1000, 10) == pytest.approx(316, abs=1)
+    assert label_centres(10**12, 1) == 1
 
 
 def test_centres_may_be_other_points_than_the_rows():
     X, _, _ = rows(40)
     points = np.random.default_rng(5).uniform(-3, 3, (12, 2))
-    features = Features.of(KERNEL, X, points, 1e6)
+    features = Features.of(KERNEL, X, points, 1e6, MAX_CENTRES)
     assert features.G.shape == (40, len(features.centres))
     assert_allclose(features.G @ features.L.T, KERNEL(X, points[features.centres]), atol=1e-10)
 
@@ -218,7 +230,7 @@ def problem_on(G, y, weight, intercept):
 def test_on_all_rows_it_is_the_gaussian_process(intercept):
     X, y, _ = rows(30)
     K, ones = KERNEL(X, X), np.ones(30)
-    problem = problem_on(Features.of(KERNEL, X, X, 1e9).G, y, ones, intercept)
+    problem = problem_on(Features.of(KERNEL, X, X, 1e9, MAX_CENTRES).G, y, ones, intercept)
     result = solve(problem)
     s, noise, centre = 1 / result.alpha[0], result.noise, y.mean() if intercept else 0.0
     mean, variance, evidence = dense_process(K, y, s, noise, intercept)
@@ -245,7 +257,7 @@ def test_integer_weights_are_repeated_rows(intercept):
     X, y, _ = rows(20)
     times = np.random.default_rng(3).integers(1, 4, 20)
     again = np.repeat(np.arange(20), times)
-    G = Features.of(KERNEL, X, X, 1e9).G
+    G = Features.of(KERNEL, X, X, 1e9, MAX_CENTRES).G
     weighted = solve(problem_on(G, y, times.astype(float), intercept))
     repeated = solve(problem_on(G[again], y[again], np.ones(len(again)), intercept))
     # log s/σ² is found to some 1e-5
@@ -259,7 +271,7 @@ def test_few_centres_do_not_promise_more_evidence_than_they_may():
     X, y, _ = rows(60)
     kernel = partial(rbf, gamma=0.3)
     for ratio in (1.0, 30.0, 1e3):
-        G = Features.of(kernel, X, X, ratio).G
+        G = Features.of(kernel, X, X, ratio, MAX_CENTRES).G
         few = multivariate_normal.logpdf(y, cov=ratio * G @ G.T + np.eye(60))
         whole = multivariate_normal.logpdf(y, cov=ratio * kernel(X, X) + np.eye(60))
         assert few - whole <= 0.5 * ratio * (1 - (G**2).sum(axis=1)).sum() + 1e-9
@@ -269,7 +281,7 @@ def test_a_target_without_noise_has_hardly_any():
     X, _, _ = rows(60)
     y = np.sin(X[:, 0])
     y = (y - y.mean()) / y.std()
-    result = solve(problem_on(Features.of(partial(rbf, gamma=0.05), X, X, 1e8).G, y, np.ones(60), True))
+    result = solve(problem_on(Features.of(partial(rbf, gamma=0.05), X, X, 1e8, MAX_CENTRES).G, y, np.ones(60), True))
     assert 1e-8 <= result.noise < 1e-6
     assert np.isfinite(result.log_evidence)
 
@@ -278,7 +290,7 @@ def test_a_target_without_noise_has_hardly_any():
 
 
 def label_problem(X, t, weight, intercept):
-    columns = own_scale(DenseRows.of(Features.of(KERNEL, X, X, 1e9).G), weight, intercept).unweighted()
+    columns = own_scale(DenseRows.of(Features.of(KERNEL, X, X, 1e9, MAX_CENTRES).G), weight, intercept).unweighted()
     return Problem(
         design=columns, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(min_alpha=1e-6), flat_intercept=intercept
     )
@@ -303,7 +315,7 @@ def dense_mode(K, t, weight, s, intercept):
 
 @INTERCEPTS
 @pytest.mark.parametrize("weighted", [False, True])
-def test_labels_have_the_mode_and_the_evidence_of_a_dense_computation(intercept, weighted):
+def test_labels_have_the_evidence_and_the_corrected_mode_of_a_dense_computation(intercept, weighted):
     X, y, weight = rows(30, 2)
     weight = weight if weighted else np.ones(30)
     t = (y > np.median(y)).astype(float)
@@ -311,24 +323,47 @@ def test_labels_have_the_mode_and_the_evidence_of_a_dense_computation(intercept,
     result = solve_labels(problem, 3.0)
     s = 1 / result.alpha[0]
     assert s / 3.0 in VARIANCE_FACTORS
-    eta, evidence, covariance = dense_mode(KERNEL(X, X), t, weight, s, intercept)
-    Phi = problem.design.columns(slice(None)) - result.origin
-    assert_allclose(result.level + Phi @ result.posterior.mean, eta, atol=1e-5)
+    mode, evidence, covariance = dense_mode(KERNEL(X, X), t, weight, s, intercept)
     assert result.log_evidence == pytest.approx(evidence, abs=1e-5)
+    Phi = problem.design.columns(slice(None)) - result.origin
     variance = result.level_variance + np.einsum("ij,jk,ik->i", Phi, result.posterior.covariance(), Phi)
     assert_allclose(variance, np.diag(covariance), rtol=1e-4)
+    p = expit(mode)
+    third = -weight * p * (1 - p) * (1 - 2 * p)  # ∂³ log p/∂η³
+    mean = mode + 0.5 * covariance @ (third * np.diag(covariance))
+    assert_allclose(result.level + Phi @ result.posterior.mean, mean, atol=1e-5)
 
 
-def test_the_variance_is_the_first_beyond_which_held_out_labels_are_less_probable(monkeypatch):
+def test_the_corrected_mode_is_nearer_to_the_mean_of_the_posterior(monkeypatch):
+    """Three rows with one label each, no intercept: the mean by quadrature."""
+    monkeypatch.setattr(process, "VARIANCE_FACTORS", np.ones(1))
+    X, _, _ = rows(3)
+    K, t, s = KERNEL(X, X), np.array([1.0, 1.0, 0.0]), 1.0
+    problem = label_problem(X, t, np.ones(3), False)
+    result = solve_labels(problem, s)
+    found = problem.design.columns(slice(None)) @ result.posterior.mean
+    nodes, mass = hermite_grid(3)
+    f = nodes @ np.linalg.cholesky(s * K).T
+    probability = mass * expit((2 * t - 1) * f).prod(axis=1)
+    mean = probability @ f / probability.sum()
+    mode, _, _ = dense_mode(K, t, np.ones(3), s, False)
+    assert (np.abs(found - mean) < 0.5 * np.abs(mode - mean)).all()
+
+
+def test_the_variance_grows_as_long_as_held_out_labels_become_more_probable(monkeypatch):
     X, y, _ = rows(60, 4)
-    t = (y > np.median(y)).astype(float)
-    problem, densities, nobody = label_problem(X, t, np.ones(60), True), {}, np.full(60, -1)
-    for factor in 2.0 ** np.arange(-6, 7):
-        monkeypatch.setattr(process, "VARIANCE_FACTORS", np.array([factor]))
-        result = solve_labels(problem, 1.0)
-        assert result.alpha[0] == pytest.approx(1 / factor)
-        densities[factor] = label_density(problem, result, nobody).sum()
-    top = max(densities, key=densities.get)
-    monkeypatch.setattr(process, "VARIANCE_FACTORS", VARIANCE_FACTORS)
-    assert 1 / solve_labels(problem, top).alpha[0] == pytest.approx(top)  # nothing larger is tried in vain
-    assert 1 / solve_labels(problem, top / 4).alpha[0] == pytest.approx(top)  # as far as it grows
+    t = (y + np.random.default_rng(0).standard_normal(60) > np.median(y)).astype(float)  # classes that overlap
+    problem, densities = label_problem(X, t, np.ones(60), True), []
+
+    def recorded(*given):
+        density = label_density(*given)
+        densities.append(density.sum())
+        return density
+
+    monkeypatch.setattr(process, "label_density", recorded)
+    monkeypatch.setattr(process, "VARIANCE_FACTORS", 2.0 ** np.arange(-8, 9))
+    found = np.log2(1 / solve_labels(problem, 1.0).alpha[0]) + 8
+    assert found == pytest.approx(np.argmax(densities))
+    assert 2 < found < 14
+    assert len(densities) == round(found) + 2  # one more was tried, and then none
+    assert (np.diff(densities[:-1]) > 0).all()

@@ -103,10 +103,11 @@ def test_a_kernel_is_one_entry_of_the_register(monkeypatch):
 
     monkeypatch.setitem(KERNELS, "cauchy", Kernel(cauchy, ("gamma", "coef0")))
     X, y = problem()
-    ones, at = np.ones(40), StandardUnits.of(X, np.ones(40))
+    ones, at = np.ones(40), StandardUnits.by_deviation(X, np.ones(40))
     for standardize, seen in ((False, X), (True, at(X))):
         parameters = KernelParameters("cauchy", 0.3, 3, 2.0, standardize)
-        kernel = parameters.at(0.3, parameters.units(X, ones))
+        (units,) = parameters.units(X, ones)
+        kernel = parameters.at(0.3, units)
         assert_allclose(kernel(X, X[:5]), cauchy(seen, seen[:5], gamma=0.3, coef0=2.0))
         model = RVMRegressor(kernel="cauchy", coef0=2.0, standardize=standardize)
         chosen = choose_kernel(model, X, y[:, None], ones, regression_signal, flat_intercept=True)

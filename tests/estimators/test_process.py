@@ -11,9 +11,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sparsebayes import RVMClassifier, RVMRegressor, load, save
-from sparsebayes.core.standard_units import StandardUnits
+from sparsebayes.core.kernels import rbf
+from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
 from sparsebayes.engine import process
-from sparsebayes.estimators import _process
 from sparsebayes.estimators._kernel_design import centred_design
 from sparsebayes.estimators._process import FOLDS, folds
 
@@ -45,7 +45,7 @@ def test_it_is_the_gaussian_process_of_scikit_learn(standardize, intercept, monk
     new = np.linspace(-14, 14, 20)[:, None]
     model = dense_regressor(gamma=0.3, standardize=standardize, fit_intercept=intercept).fit(X, y)
     signal, noise = model._fits[0].left_out.signal, model.noise_variance_
-    seen = StandardUnits.of(X, np.ones(30)) if standardize else lambda X: X
+    seen = StandardUnits.by_deviation(X, np.ones(30)) if standardize else lambda X: X
     kernel = ConstantKernel(signal) * RBF(np.sqrt(0.5 / 0.3))
     broad = 1e6 * y.var()  # nearly a flat prior of the mean
     kernel = kernel + WhiteKernel(noise) + (ConstantKernel(broad) if intercept else ConstantKernel(1e-12))
@@ -205,14 +205,14 @@ def test_a_target_without_spread_is_its_mean(vectors, rng):
 
 
 def design_of(X):
-    everyone = np.ones(len(X), dtype=bool)
-    kernel = RVMRegressor(vectors="sparse").fit(X, X[:, 0])._fits[0].basis.kernel
-    return centred_design(X, np.ones(len(X)), everyone, None, None).at(kernel)
+    ones = np.ones(len(X))
+    kernel = StandardisedKernel(partial(rbf, gamma=0.1), StandardUnits.by_deviation(X, ones))
+    return centred_design(X, ones, ones > 0, None, None).at(kernel)
 
 
-def fold_numbers(X, weight, labels=None):
+def fold_numbers(X, weight, most=1000, labels=None):
     numbers = np.full(len(X), -1)
-    for k, (train, test) in enumerate(folds(design_of(X), weight, labels)):
+    for k, (train, test) in enumerate(folds(design_of(X), weight, most, labels)):
         assert not set(train) & set(test)
         assert (numbers[test] == -1).all()
         numbers[test] = k
@@ -240,14 +240,13 @@ def test_equal_rows_are_in_one_fold(rng):
 def test_each_fold_has_every_class(rng):
     X, y = smooth(60)
     labels = (y > np.quantile(y, 0.8)).astype(float)
-    numbers = fold_numbers(X, np.ones(60), labels)
+    numbers = fold_numbers(X, np.ones(60), labels=labels)
     assert (np.bincount(numbers[labels == 1], minlength=FOLDS) >= 2).all()
 
 
-def test_large_tables_are_judged_by_some_of_their_rows(monkeypatch):
-    monkeypatch.setattr(_process, "MOST_JUDGED", 20)
+def test_large_tables_are_judged_by_some_of_their_rows():
     X, _ = smooth(100)
-    numbers = fold_numbers(X, np.ones(100))
+    numbers = fold_numbers(X, np.ones(100), most=20)
     assert_array_equal(np.bincount(numbers[numbers >= 0]), [4] * 5)
 
 

@@ -270,7 +270,7 @@ def test_kernels_with_feature_weights_are_those_of_core(name, rng):
 @pytest.mark.parametrize("name", kernels.KERNELS)
 def test_kernels_in_standard_units_are_those_of_core(name, rng):
     X = np.column_stack([rng.standard_normal(30), 1e6 * rng.uniform(size=30), np.full(30, 3.0), np.arange(30) // 29])
-    units = StandardUnits.of(X, np.ones(30))
+    units = StandardUnits.by_deviation(X, np.ones(30))
     assert np.isfinite(units.high[:2]).all()
     assert not np.isfinite(units.unit[2])
     assert not np.isfinite(units.high[3])  # mostly one value: no fence

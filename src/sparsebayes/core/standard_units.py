@@ -1,7 +1,7 @@
 """Inputs in standard units, so that a kernel sees all columns on one scale whatever their units are."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,29 +33,49 @@ class StandardUnits:
     """Larger values count as this one."""
 
     @classmethod
-    def of(cls, X: FloatArray, weight: FloatArray) -> "StandardUnits":
-        """Weighted mean and standard deviation of every column, after values beyond the fence were moved to it.
-
-        A column whose quartiles are equal has no fence: most of its values are the same, and the others count.
-        """
-        low, high = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
-        reach = np.where(high > low, FENCE * (high - low), np.inf)
-        inside = np.clip(X, low - reach, high + reach)
-        total = weight.sum()
+    def by_deviation(cls, X: FloatArray, weight: FloatArray) -> "StandardUnits":
+        """Weighted mean and standard deviation of every column, within the fence."""
+        low, high = _fence(X, weight)
+        inside, total = np.clip(X, low, high), weight.sum()
         origin = weight @ inside / total
         unit = np.sqrt(weight @ (inside - origin) ** 2 / total)
-        # A spread within the rounding of the mean is none.
-        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        return cls(origin, unit, low - reach, high + reach)
+        return cls(origin, _or_constant(unit, X), low, high)
+
+    @classmethod
+    def by_range(cls, X: FloatArray, weight: FloatArray) -> "StandardUnits":
+        """Middle and range of every column, within the fence; as large as the deviation of a uniform variable.
+
+        Columns that are nearly always zero, such as pixels at the border of an image, keep their small variance.
+        """
+        low, high = _fence(X, weight)
+        inside = np.clip(X, low, high)
+        least, most = inside.min(axis=0), inside.max(axis=0)
+        return cls((least + most) / 2, _or_constant((most - least) / np.sqrt(12), X), low, high)
 
     @property
     def varying(self) -> BoolArray:
         """Columns that are not constant."""
         return np.isfinite(self.unit)
 
+    def unfenced(self) -> "StandardUnits":
+        """The same centres and units, with values as they are."""
+        return replace(self, low=np.full_like(self.low, -np.inf), high=np.full_like(self.high, np.inf))
+
     def __call__(self, X: FloatArray) -> FloatArray:
         """These rows in standard units. They are rounded, so that the units of the data change nothing at all."""
         return rounded((np.clip(X, self.low, self.high) - self.origin) / self.unit)
+
+
+def _fence(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A column whose quartiles are equal has none: most of its values are the same, and the others count."""
+    low, high = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
+    reach = np.where(high > low, FENCE * (high - low), np.inf)
+    return low - reach, high + reach
+
+
+def _or_constant(unit: FloatArray, X: FloatArray) -> FloatArray:
+    """Infinite where the spread is within the rounding of a mean."""
+    return np.where(unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0), np.inf, unit)
 
 
 @dataclass(frozen=True)

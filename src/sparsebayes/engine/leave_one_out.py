@@ -94,11 +94,12 @@ def squared_error(problem: LeastSquares, result: Result, own: IntArray) -> float
     return held_out(problem, result, own).squared_error
 
 
-def label_density(problem: Problem, result: Result, own: IntArray) -> FloatArray:
+def label_density(problem: Problem, result: Result, own: IntArray, shift: FloatArray | float = 0.0) -> FloatArray:
     """Log probability of each label (0 or 1), predicted from the other rows under the sites of the model.
 
     Under its sites the model is a regression with noise variance one and the sites' precisions as row weights; a row
     leaves with its site. η of the row is then normal, and the probability of the label its mean logistic function.
+    `shift` is the difference between the mean of η and its mode, which is taken to be the same without the row.
     """
     design = problem.design
     Phi = design.columns(result.active) - np.broadcast_to(result.origin, len(result.active))
@@ -113,7 +114,7 @@ def label_density(problem: Problem, result: Result, own: IntArray) -> FloatArray
         flat_intercept=problem.flat_intercept,
     )
     out = held_out(rows, replace(result, noise=1.0), own, left=b / np.maximum(problem.weight, 1.0))
-    mean = level + target / np.sqrt(b) - out.error
+    mean = level + target / np.sqrt(b) - out.error + shift
     sign = 2 * problem.t - 1
     return np.log(np.maximum(quadrature(sign * mean, np.maximum(out.variance - 1, 0.0)), np.finfo(np.float64).tiny))
 

@@ -7,7 +7,7 @@ s (k(x, x) - ‖g(x)‖²), and the evidence errs by no more than ½ (s/σ²) ti
 docs/mathematics.md, section 10.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,25 +18,32 @@ from sparsebayes.core.evidence import integral
 from sparsebayes.core.posterior import gaussian_posterior
 from sparsebayes.core.special import jj_lambda, log_sigmoid
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.data.design import Columns
 from sparsebayes.data.lowrank import Kernel, pivoted_cholesky
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 from sparsebayes.engine.leave_one_out import label_density
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
-from sparsebayes.engine.view import Mode
+from sparsebayes.engine.view import Mode, View
 
 LEFT_OUT = 0.01
 """Nats per row that the evidence may lose because centres are fewer than rows: a fiftieth of the noise variance. With a
 tenth of it the errors on eleven data sets are the same to 1 %, with twice as many centres."""
 MAX_CENTRES = 1000
-"""Most centres. With as many, 5,000 rows take a few seconds."""
+"""Most centres of a regression. With as many, 5,000 rows take a few seconds."""
+LABEL_WORK = 1e9
+"""Rows × centres² × classes of a classifier, which needs some twenty-five factorisations for each class. That is 300
+centres for 1,000 rows and ten classes, or 450 for 5,000 rows and two."""
 LOG_RATIOS = np.arange(-8.0, 19.0)
 """First grid for log s/σ²: from no signal to the noise floor of standardised targets."""
 VARIANCE_FACTORS = 2.0 ** np.arange(6)
 """Multiples of the bound's best prior variance that are tried for labels, in this order."""
 LOG_CONTACTS = np.log(0.25) + np.arange(12) * np.log(1.5)
 """First grid for log ξ, the size of log-odds: from 0.25 to 20."""
+
+
+def label_centres(n_rows: int, n_fits: int) -> int:
+    """Most centres of a classifier."""
+    return min(MAX_CENTRES, max(1, int(np.sqrt(LABEL_WORK / (n_rows * n_fits)))))
 
 
 class Spectrum(NamedTuple):
@@ -145,8 +152,8 @@ class Features:
     """Which of the candidates they are."""
 
     @classmethod
-    def of(cls, kernel: Kernel, X: FloatArray, candidates: FloatArray, ratio: float) -> "Features":
-        """As many of the candidates as the ratio of signal to noise asks for (`LEFT_OUT`), at most `MAX_CENTRES`.
+    def of(cls, kernel: Kernel, X: FloatArray, candidates: FloatArray, ratio: float, most: int) -> "Features":
+        """As many of the candidates as the ratio of signal to noise asks for (`LEFT_OUT`), at most `most`.
 
         The first centre is the candidate nearest to their mean, each further one (nearly) that of which the others say
         least.
@@ -154,7 +161,7 @@ class Features:
         left_out = 2 * LEFT_OUT / ratio
         middle = int(np.argmax(kernel(candidates, candidates.mean(axis=0, keepdims=True))[:, 0]))
         order = np.append(middle, np.delete(np.arange(len(candidates)), middle))
-        factor = pivoted_cholesky(kernel, candidates[order], left_out, most=min(MAX_CENTRES, len(candidates), len(X)))
+        factor = pivoted_cholesky(kernel, candidates[order], left_out, most=min(most, len(candidates), len(X)))
         residual = factor.diagonal[:, None] - np.cumsum(factor.L**2, axis=1)
         enough = np.flatnonzero(np.maximum(residual, 0.0).mean(axis=0) <= left_out)
         m = int(enough[0]) + 1 if len(enough) else len(factor.pivots)
@@ -205,28 +212,51 @@ def solve_labels(problem: Problem, variance: float) -> Result:
     for factor in VARIANCE_FACTORS:
         alpha = np.full(design.n_columns, 1 / (factor * variance))
         point = point.settled(problem, design, alpha)
-        result = _at_mode(problem, design, point, alpha)
-        density = float(problem.weight @ label_density(problem, result, nobody))
+        view = point.view(problem, design, alpha)
+        value = point.value(problem, design, view, alpha) + problem.prior.scale_term(alpha)
+        result = _at_mode(view, alpha, value)
+        means = posterior_means(problem, point, view)
+        density = float(problem.weight @ label_density(problem, result, nobody, means.eta - view.eta))
         if best is not None and density <= highest:
             break
-        best, highest = result, density
+        posterior = replace(view.posterior, mean=means.w)
+        best, highest = replace(result, posterior=posterior, level=means.level), density
     assert best is not None
     return best
 
 
-def _at_mode(problem: Problem, design: Columns, point: Mode, alpha: FloatArray) -> Result:
-    view = point.view(problem, design, alpha)
-    value = point.value(problem, design, view, alpha) + problem.prior.scale_term(alpha)
+def _at_mode(view: View, alpha: FloatArray, log_evidence: float) -> Result:
     return Result(
-        active=np.arange(design.n_columns),
+        active=np.arange(len(alpha)),
         alpha=alpha,
         posterior=view.posterior,
         level=view.level,
         level_variance=view.level_variance,
         origin=view.design.offset,
-        likelihood=point.likelihood,
-        log_evidence=value,
-        worth=np.zeros(design.n_columns),
+        log_evidence=log_evidence,
+        worth=np.zeros(len(alpha)),
         gap=0.0,
         converged=True,
     )
+
+
+class Means(NamedTuple):
+    """Posterior means of the weights, of the intercept and of the linear predictor."""
+
+    w: FloatArray
+    level: float
+    eta: FloatArray
+
+
+def posterior_means(problem: Problem, point: Mode, view: View) -> Means:
+    """The mode, corrected for the skewness of the posterior to first order: μ = w + ½ Σ Φᵀ(∂³ log p/∂η³ · var η).
+
+    A logistic likelihood is flatter on the far side of the mode, so that the mean is farther from zero. With many
+    weights the difference matters: predictions that average over a posterior centred at the mode are not sure enough
+    (log loss .38 rather than .29 on sonar, .26 rather than .15 on ionosphere).
+    """
+    pull = -0.5 * problem.weight * point.likelihood.skew(problem.t, view.eta) * view.variance()
+    posterior = view.posterior
+    w = posterior.mean + posterior.root.T @ (posterior.root @ view.design.project(pull))
+    level = view.level + view.level_variance * float(pull.sum())
+    return Means(w, level, level + view.design.predict(w))

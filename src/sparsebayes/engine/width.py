@@ -6,7 +6,7 @@ evidence of a *sparse* model on the same columns is a poor judge of widths: it d
 does not account for the choice among columns, which favours narrow kernels (docs/rvm.md).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -80,21 +80,33 @@ class Sample(NamedTuple):
         return Spectrum.of(K, self.weight, self.T, flat_intercept)
 
 
-def best_width(signal_at: Callable[[float], Signal], bounds: tuple[float, float]) -> float:
-    """The γ of largest evidence within bounds: the best on a grid, then between its neighbours."""
-    low, high = np.log(bounds[0]), np.log(bounds[1])
-    seen: dict[float, float] = {}
+class Choice(NamedTuple):
+    """A family of kernels, and the γ within it."""
 
-    def loss(log_gamma: float) -> float:
-        if log_gamma not in seen:
-            seen[log_gamma] = -signal_at(float(np.exp(log_gamma))).log_evidence
-        return seen[log_gamma]
+    family: int
+    gamma: float
 
-    grid = np.linspace(low, high, 1 + max(1, int(np.ceil((high - low) / np.log(GRID_FACTOR)))))
-    first = int(np.argmin([loss(float(each)) for each in grid]))
-    around = float(grid[max(first - 1, 0)]), float(grid[min(first + 1, len(grid) - 1)])
-    minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": PRECISION})
-    return float(np.exp(min(seen, key=loss)))
+
+def best_width(signals: Sequence[Callable[[float], Signal]], bounds: Sequence[tuple[float, float]]) -> Choice:
+    """The kernel of largest evidence: the best on the grids of all families, then between its neighbours.
+
+    `signals` are functions of γ, one for each family, and `bounds` the ranges of γ.
+    """
+    grids = [_grid(*each) for each in bounds]
+    losses = [[-signal(gamma).log_evidence for gamma in grid] for signal, grid in zip(signals, grids, strict=True)]
+    family = int(np.argmin([min(each) for each in losses]))
+    grid, signal, first = grids[family], signals[family], int(np.argmin(losses[family]))
+    around = np.log([grid[max(first - 1, 0)], grid[min(first + 1, len(grid) - 1)]])
+    found = minimize_scalar(
+        lambda x: -signal(float(np.exp(x))).log_evidence, bounds=around, method="bounded", options={"xatol": PRECISION}
+    )
+    return Choice(family, float(np.exp(found.x)) if found.fun < losses[family][first] else grid[first])
+
+
+def _grid(low: float, high: float) -> list[float]:
+    """From end to end, with ratios of at most `GRID_FACTOR`."""
+    steps = max(1, int(np.ceil(np.log(high / low) / np.log(GRID_FACTOR))))
+    return [float(each) for each in np.geomspace(low, high, steps + 1)]
 
 
 def choice_price(X: FloatArray, kernel: Callable[[FloatArray, FloatArray], FloatArray]) -> float:

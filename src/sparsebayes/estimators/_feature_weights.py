@@ -10,6 +10,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.prices import false_discovery_price
+from sparsebayes.core.standard_units import StandardUnits
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.engine.alternating import Alternation
@@ -71,11 +72,6 @@ class FeatureWeightsMixin:
         return np.flatnonzero(mask) if indices else mask
 
 
-def rounded(values: FloatArray) -> FloatArray:
-    """Numbers in standard units to ten digits: far finer than any data, far coarser than the rounding of a division."""
-    return np.round(values, 10)
-
-
 @dataclass(frozen=True)
 class StandardInputs:
     """Rows and centres with inputs of mean zero and variance one; a constant input is all zero."""
@@ -105,12 +101,8 @@ class StandardInputs:
         labels = np.zeros(len(Z)) if labels is None else labels
         order = np.lexsort(np.column_stack([Z, labels]).T[::-1])
         Z = Z[order]
-        total = weight.sum()
-        origin = weight @ X / total
-        unit = np.sqrt(weight @ (X - origin) ** 2 / total)
-        # A spread within the rounding of the mean is none.
-        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        return cls(rounded((X - origin) / unit), y, weight, rounded((Z - origin) / unit), order, origin, unit)
+        units = StandardUnits.by_deviation(X, weight).unfenced()
+        return cls(units(X), y, weight, units(Z), order, units.origin, units.unit)
 
     @property
     def varying(self) -> BoolArray:

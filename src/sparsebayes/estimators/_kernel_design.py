@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
@@ -19,6 +19,7 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
 from sparsebayes.engine.process import Signal, Spectrum
 from sparsebayes.engine.width import Sample, best_width, distance_bounds
+from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators._linear import LinearFit
 
@@ -81,12 +82,20 @@ class KernelParameters:
         """Whether the kernel has a γ."""
         return self.record is not None and "gamma" in self.record.parameters
 
-    def units(self, X: FloatArray, weight: FloatArray) -> StandardUnits | None:
-        """The units in which the kernel sees its inputs; None if it sees them as they are.
+    @property
+    def by_evidence(self) -> bool:
+        """Whether γ is chosen by evidence: the kernel must have a width."""
+        return self.gamma == "evidence" and self.record is not None and self.record.metric is not None
+
+    def units(self, X: FloatArray, weight: FloatArray) -> list[StandardUnits | None]:
+        """The units in which the kernel may see its inputs, of which the evidence chooses; None is as they are.
 
         A function of the user gets the rows as they are, and a precomputed kernel has none.
         """
-        return StandardUnits.of(X, weight) if self.standardize and self.record is not None else None
+        if not self.standardize or self.record is None:
+            return [None]
+        deviation = StandardUnits.by_deviation(X, weight)
+        return [deviation, StandardUnits.by_range(X, weight)] if self.by_evidence else [deviation]
 
     def at(self, gamma: float | None, units: StandardUnits | None) -> KernelFunction | None:
         """The kernel as a function of two sets of rows; None for a precomputed one."""
@@ -115,6 +124,20 @@ class ChosenKernel:
         return self.find_signal()
 
 
+class Inputs(NamedTuple):
+    """Rows in some units, and a sample of them."""
+
+    units: StandardUnits | None
+    X: FloatArray
+    sample: Sample
+
+    @classmethod
+    def of(cls, units: StandardUnits | None, X: FloatArray, T: FloatArray, weight: FloatArray) -> "Inputs":
+        """These rows in these units."""
+        seen = X if units is None else units(X)
+        return cls(units, seen, Sample.of(seen, T, weight))
+
+
 def choose_kernel(
     model: Any,
     X: FloatArray,
@@ -130,24 +153,27 @@ def choose_kernel(
         T: The targets, one in each column.
         signal: Their evidence under a Gaussian process (engine/process.py).
     """
-    parameters, record = KernelParameters.of(model), KernelParameters.of(model).record
-    units = parameters.units(X, weight)
-    seen = X if units is None else units(X)
-    sample = Sample.of(seen, T, weight)
+    parameters = KernelParameters.of(model)
+    record = parameters.record
+    ways = [Inputs.of(units, X, T, weight) for units in parameters.units(X, weight)]
 
-    def signal_at(gamma: float | None) -> Signal:
-        kernel = parameters.at(gamma, None)
+    def signal_at(inputs: Inputs, gamma: float | None) -> Signal:
+        kernel, sample = parameters.at(gamma, None), inputs.sample
         assert kernel is not None
         return signal(sample.spectrum(kernel(sample.X, sample.X), flat_intercept))
 
-    gamma: float | None = None
+    chosen, gamma = ways[0], None
     if parameters.has_gamma:
-        gamma = scale_gamma(seen, weight) if isinstance(parameters.gamma, str) else float(parameters.gamma)
+        gamma = scale_gamma(chosen.X, weight) if isinstance(parameters.gamma, str) else float(parameters.gamma)
     # Nothing can be chosen where all rows are the same, or no target has any spread.
-    can_choose = len(sample.X) > 1 and T.shape[1] > 0
-    if parameters.gamma == "evidence" and record is not None and record.metric is not None and can_choose:
-        gamma = best_width(signal_at, distance_bounds(sample.X, record.metric))
-    return ChosenKernel(gamma, parameters.at(gamma, units), partial(signal_at, gamma))
+    if parameters.by_evidence and len(chosen.sample.X) > 1 and T.shape[1]:
+        assert record is not None
+        assert record.metric is not None
+        bounds = [distance_bounds(inputs.sample.X, record.metric) for inputs in ways]
+        with threads_for(len(chosen.sample.X) ** 2):
+            family, gamma = best_width([partial(signal_at, inputs) for inputs in ways], bounds)
+        chosen = ways[family]
+    return ChosenKernel(gamma, parameters.at(gamma, chosen.units), partial(signal_at, chosen, gamma))
 
 
 def scale_gamma(X: FloatArray, weight: FloatArray) -> float:

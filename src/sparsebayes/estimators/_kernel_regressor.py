@@ -128,7 +128,7 @@ class KernelRegression:
         freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, problem.n)
         return process.kernel_fit(fit, unit**2 / float(result.alpha[0]), excess=excess, freedom=freedom)
 
-    def process_predicts_better(self, ratio: float, solver_for: Callable[[Target], KernelSolver]) -> bool:
+    def process_predicts_better(self, process: ProcessDesign, solver_for: Callable[[Target], KernelSolver]) -> bool:
         """Whether a Gaussian process gives rows of other folds a higher density than sparse models do."""
         gain = 0.0
         for train, test in folds(self.design, self.weight):
@@ -137,7 +137,7 @@ class KernelRegression:
                 design=self.design.subset(train, self.weight),
                 targets=[target.subset(train, self.fit_intercept) for target in self.targets],
             )
-            dense = part.process_fits(ProcessDesign.of(part.design, ratio))
+            dense = part.process_fits(process.on(part.design))
             sparse = part.fit_outputs(part.design, solver_for)
             for target, rival, fit in zip(self.targets, dense, sparse, strict=True):
                 if not target.constant:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sparsebayes.core.basis import KernelBasis
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import NotLowRank
 from sparsebayes.engine.process import LOG_RATIOS, Features
@@ -25,13 +25,19 @@ class ProcessDesign:
     features: Features
     ratio: float
     """Signal to noise, by which the number of centres was chosen."""
+    most: int
+    """Most centres."""
 
     @classmethod
-    def of(cls, design: KernelDesign, ratio: float) -> "ProcessDesign":
+    def of(cls, design: KernelDesign, ratio: float, most: int) -> "ProcessDesign":
         """With centres among the candidates; raises NotLowRank where the kernel is not positive definite."""
         assert design.kernel is not None
         assert design.centres is not None
-        return cls(design, Features.of(design.kernel, design.X, design.centres, ratio), ratio)
+        return cls(design, Features.of(design.kernel, design.X, design.centres, ratio, most), ratio, most)
+
+    def on(self, design: KernelDesign) -> "ProcessDesign":
+        """The same on other rows."""
+        return ProcessDesign.of(design, self.ratio, self.most)
 
     @property
     def columns(self) -> DenseRows:
@@ -64,7 +70,7 @@ class ProcessDesign:
         return KernelFit(**(known | more), indices=design.indices[chosen], left_out=LeftOut(signal, L))
 
 
-def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel) -> ProcessDesign | None:
+def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel, most: int) -> ProcessDesign | None:
     """The Gaussian process that the parameter `vectors` asks for; None where it asks for a sparse model.
 
     "auto" does without it where there is none: for a precomputed kernel, or one that is not positive definite.
@@ -75,7 +81,7 @@ def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel) -> 
         raise ValueError("vectors='all' needs a kernel that can be evaluated, not kernel='precomputed'")
     try:
         # Where no target has any spread there is no signal.
-        return ProcessDesign.of(design, float(chosen.signal.ratio.max(initial=np.exp(LOG_RATIOS[0]))))
+        return ProcessDesign.of(design, float(chosen.signal.ratio.max(initial=np.exp(LOG_RATIOS[0]))), most)
     except NotLowRank as error:
         if vectors == "auto":
             return None
@@ -84,12 +90,16 @@ def process_design(vectors: str, design: KernelDesign, chosen: ChosenKernel) -> 
 
 FOLDS = 5
 """As in scikit-learn."""
-MOST_JUDGED = 1000
-"""Rows on which a sparse model and a Gaussian process are compared; five fits to four fifths of them take a second."""
+MOST_JUDGED = 500
+"""Rows on which a sparse model and a Gaussian process are compared."""
+MOST_JUDGED_LABELS = 300
+"""The same for classes, each of which takes as long as a regression."""
 
 
-def folds(design: KernelDesign, weight: FloatArray, labels: FloatArray | None = None) -> Iterator[tuple[IntArray, ...]]:
-    """Training and test rows of each fold.
+def folds(
+    design: KernelDesign, weight: FloatArray, most: int = MOST_JUDGED, labels: AnyArray | None = None
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """Training and test rows of each fold, in all at most `most` distinct rows.
 
     Rows are dealt out in the order of their kernel value with the mean row (by class), so that the order of the rows
     does not matter; equal rows go to one fold, because a weight of two is the same as a row that is there twice.
@@ -100,7 +110,7 @@ def folds(design: KernelDesign, weight: FloatArray, labels: FloatArray | None = 
     key = near if labels is None else labels + 0.5 * near / np.abs(near).max()
     distinct, first, point = np.unique(design.X, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(key[first], kind="stable")
-    order = order[np.linspace(0, len(order) - 1, min(len(order), MOST_JUDGED)).astype(np.intp)]
+    order = order[np.linspace(0, len(order) - 1, min(len(order), most)).astype(np.intp)]
     fold = np.full(len(distinct), -1)
     fold[order] = np.arange(len(order)) % FOLDS
     of_row = fold[point.ravel()]

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from sparsebayes.core.standard_units import rounded
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
 from sparsebayes.estimators._base import counted
-from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs, rounded
+from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs
 from sparsebayes.estimators._kernel_regressor import KernelRegression, Target
 
 SolverFor = Callable[[Target, float], KernelSolver]

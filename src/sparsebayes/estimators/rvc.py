@@ -17,7 +17,7 @@ from sparsebayes.engine import glm, softmax
 from sparsebayes.engine.kernel_regression import own_scale
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.process import solve_labels
+from sparsebayes.engine.process import label_centres, solve_labels
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
@@ -30,7 +30,7 @@ from sparsebayes.estimators._kernel_classifier import (
 )
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, KernelFunction, kernel_design
 from sparsebayes.estimators._linear import glm_fit
-from sparsebayes.estimators._process import ProcessDesign, folds, process_design
+from sparsebayes.estimators._process import MOST_JUDGED_LABELS, ProcessDesign, folds, process_design
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,8 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     ) -> list[KernelFit]:
         """One fit for two classes, one against the rest for each of more; sparse or not, as `vectors` says."""
         offered = self.inference == "laplace" and not inputs.design.ones
-        process = process_design(self.vectors, inputs.design, chosen) if offered else None
+        most = label_centres(len(weight), 1 if len(self.classes_) == 2 else len(self.classes_))
+        process = process_design(self.vectors, inputs.design, chosen, most) if offered else None
         if process is None:
             return self._fit_all(inputs, codes, weight)
         variance = float(np.median(chosen.signal.variance))
@@ -231,9 +232,9 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     ) -> bool:
         """Whether a Gaussian process gives labels of other folds a higher probability than sparse models do."""
         gain, design = 0.0, process.design
-        for train, test in folds(design, weight, codes):
+        for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
             part, v, X = design.subset(train, weight), weight[train], design.X[test]
-            sparse, dense = self._standardise(part, v), LabelProcess(ProcessDesign.of(part, process.ratio), variance)
+            sparse, dense = self._standardise(part, v), LabelProcess(process.on(part), variance)
             for k in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
                 t = (codes == k).astype(np.float64)
                 if len(np.unique(t[train])) == 2:

@@ -6,6 +6,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.kernel_regression import ARDSolver
+from sparsebayes.engine.process import MAX_CENTRES
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS, VECTOR_CONSTRAINTS
 from sparsebayes.estimators._kernel_design import kernel_design
 from sparsebayes.estimators._kernel_regressor import (
@@ -46,7 +47,7 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
     vectors : {"auto", "sparse", "all"}, default="auto"
         "sparse" is the relevance vector machine. "all" is a Gaussian process with the same kernel: all weights have one
         common prior, and as many vectors are kept as that needs (at most 1,000). "auto" is the one of them that gives
-        rows which were held out the larger density, in five folds of at most 1,000 rows.
+        rows which were held out the larger density, in five folds of at most 500 rows.
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds, re-estimates or deletes one vector at a time (Tipping & Faul 2003). "fixed-point" (MacKay)
         and "em" start with all vectors and re-estimate all precisions at once (Tipping 2001); they need n³ operations
@@ -173,9 +174,9 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
         regression = KernelRegression.of(self, design, y, weight, flat=flat)
         with regression.threads():
             solver = ARDSolver(self.solver, regression.settings)
-            process = process_design(self.vectors, design, chosen)
+            process = process_design(self.vectors, design, chosen, MAX_CENTRES)
             if process is not None and (
-                self.vectors == "all" or regression.process_predicts_better(process.ratio, lambda target: solver)
+                self.vectors == "all" or regression.process_predicts_better(process, lambda target: solver)
             ):
                 fits = regression.process_fits(process)
             else:
