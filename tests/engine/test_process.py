@@ -1,5 +1,6 @@
 """Gaussian processes through their values at centres, against dense formulas, quadrature and differences."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import product
 
@@ -13,6 +14,7 @@ from scipy.stats import multivariate_normal
 
 from sparsebayes.core.kernels import laplacian, rbf
 from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.special import jj_lambda
 from sparsebayes.data.dense import DenseRows
@@ -350,20 +352,64 @@ def test_the_corrected_mode_is_nearer_to_the_mean_of_the_posterior(monkeypatch):
     assert (np.abs(found - mean) < 0.5 * np.abs(mode - mean)).all()
 
 
-def test_the_variance_grows_as_long_as_held_out_labels_become_more_probable(monkeypatch):
-    X, y, _ = rows(60, 4)
-    t = (y + np.random.default_rng(0).standard_normal(60) > np.median(y)).astype(float)  # classes that overlap
-    problem, densities = label_problem(X, t, np.ones(60), True), []
+@pytest.fixture
+def overlapping():
+    """Inputs and labels of classes that overlap."""
+    X, y, _ = rows(40, 4)
+    return X, (y + np.random.default_rng(0).standard_normal(40) > np.median(y)).astype(float)
+
+
+@pytest.fixture
+def densities(monkeypatch):
+    """Log probabilities of held-out labels, summed, for each variance that is tried."""
+    seen = []
 
     def recorded(*given):
         density = label_density(*given)
-        densities.append(density.sum())
+        seen.append(float(given[0].weight @ density))
         return density
 
     monkeypatch.setattr(process, "label_density", recorded)
-    monkeypatch.setattr(process, "VARIANCE_FACTORS", 2.0 ** np.arange(-8, 9))
-    found = np.log2(1 / solve_labels(problem, 1.0).alpha[0]) + 8
-    assert found == pytest.approx(np.argmax(densities))
-    assert 2 < found < 14
-    assert len(densities) == round(found) + 2  # one more was tried, and then none
+    return seen
+
+
+def refitted(K, t, s):
+    """Log probabilities of labels, summed, each by a posterior of the other rows about its corrected mode."""
+    total, n = 0.0, len(t)
+    for i in range(n):
+        others = np.arange(n) != i
+        known = np.append(np.flatnonzero(others), i)
+        count = np.append(np.ones(n - 1), 1e-12)  # the row itself hardly counts
+        mode, _, covariance = dense_mode(K[np.ix_(known, known)], t[known], count, s, True)
+        p = expit(mode)
+        pull = -0.5 * count * p * (1 - p) * (1 - 2 * p) * np.diag(covariance)
+        mean, variance = (mode + covariance @ pull)[-1], covariance[-1, -1]
+        total += np.log(quadrature(np.array([(2 * t[i] - 1) * mean]), np.array([variance]))[0])
+    return total
+
+
+def test_the_variance_is_that_under_which_labels_of_other_rows_are_most_probable(overlapping, densities, monkeypatch):
+    X, t = overlapping
+    tried = 4.0 ** np.arange(-3, 5)
+    monkeypatch.setattr(process, "VARIANCE_FACTORS", tried)
+    found = 1 / solve_labels(label_problem(X, t, np.ones(40), True), 1.0).alpha[0]
+    at = int(np.argmax(densities))
+    assert found == pytest.approx(tried[at])
+    assert len(densities) == at + 2 < len(tried)  # one more was tried, and then none
     assert (np.diff(densities[:-1]) > 0).all()
+    fitted = [refitted(KERNEL(X, X), t, s) for s in tried[: at + 2]]
+    assert np.argmax(fitted) == at
+    assert_allclose(densities[:at], fitted[:at], atol=0.5)
+
+
+def test_labels_of_integer_weights_are_repeated_rows(overlapping):
+    X, t = overlapping
+    times = np.random.default_rng(3).integers(1, 4, 40)
+    again = np.repeat(np.arange(40), times)
+    weighted = label_problem(X, t, times.astype(float), True)
+    columns = own_scale(DenseRows.of(Features.of(KERNEL, X[again], X, 1e9, MAX_CENTRES).G), np.ones(len(again)), True)
+    repeated = replace(weighted, design=columns.unweighted(), t=t[again], weight=np.ones(len(again)))
+    one, other = solve_labels(weighted, 0.5), solve_labels(repeated, 0.5)
+    assert_array_equal(one.alpha, other.alpha)
+    assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-7)
+    assert_allclose(one.posterior.mean, other.posterior.mean, atol=1e-5)

@@ -99,7 +99,7 @@ def label_density(problem: Problem, result: Result, own: IntArray, shift: FloatA
 
     Under its sites the model is a regression with noise variance one and the sites' precisions as row weights; a row
     leaves with its site. η of the row is then normal, and the probability of the label its mean logistic function.
-    `shift` is the difference between the mean of η and its mode, which is taken to be the same without the row.
+    `shift` is what the mean of η is farther from zero than its mode, for each row by the others.
     """
     design = problem.design
     Phi = design.columns(result.active) - np.broadcast_to(result.origin, len(result.active))

@@ -95,6 +95,14 @@ MOST_JUDGED = 500
 MOST_JUDGED_LABELS = 300
 """The same for classes, each of which takes as long as a regression."""
 
+JUDGED_CLASSES = 3
+"""Most classes, each against the rest, on which they are compared."""
+
+
+def judged_classes(n_classes: int) -> list[int]:
+    """The classes on which sparse models and Gaussian processes are compared: the second of two, or some of more."""
+    return [1] if n_classes == 2 else list(range(0, n_classes, max(1, n_classes // JUDGED_CLASSES)))
+
 
 def folds(
     design: KernelDesign, weight: FloatArray, most: int = MOST_JUDGED, labels: AnyArray | None = None

@@ -30,7 +30,7 @@ from sparsebayes.estimators._kernel_classifier import (
 )
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, KernelFunction, kernel_design
 from sparsebayes.estimators._linear import glm_fit
-from sparsebayes.estimators._process import MOST_JUDGED_LABELS, ProcessDesign, folds, process_design
+from sparsebayes.estimators._process import MOST_JUDGED_LABELS, ProcessDesign, folds, judged_classes, process_design
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
             part, v, X = design.subset(train, weight), weight[train], design.X[test]
             sparse, dense = self._standardise(part, v), LabelProcess(process.on(part), variance)
-            for k in [1] if len(self.classes_) == 2 else range(len(self.classes_)):
+            for k in judged_classes(len(self.classes_)):
                 t = (codes == k).astype(np.float64)
                 if len(np.unique(t[train])) == 2:
                     rival, fit = self._fit_binary(dense, t[train], v), self._fit_binary(sparse, t[train], v)
