@@ -29,7 +29,7 @@ from sparsebayes.engine.view import Mode, View
 LEFT_OUT = 0.01
 """Nats per row that the evidence may lose because centres are fewer than rows: a fiftieth of the noise variance. With a
 tenth of it the errors on eleven data sets are the same to 1 %, with twice as many centres."""
-MAX_CENTRES = 1000
+MAX_CENTRES = 2000
 """Most centres of a regression. With as many, 5,000 rows take a few seconds."""
 LABEL_WORK = 1e9
 """Rows × centres² × classes of a classifier, which needs some twenty-five factorisations for each class. That is 300

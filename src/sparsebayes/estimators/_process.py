@@ -36,8 +36,10 @@ class ProcessDesign:
         return cls(design, Features.of(design.kernel, design.X, design.centres, ratio, most), ratio, most)
 
     def on(self, design: KernelDesign) -> "ProcessDesign":
-        """The same on other rows."""
-        return ProcessDesign.of(design, self.ratio, self.most)
+        """The same on fewer rows, with the same share of them as centres where not all are that it needs."""
+        bound = len(self.features.centres) == self.most
+        share = len(design.X) / len(self.design.X) if bound else 1.0
+        return ProcessDesign.of(design, self.ratio, max(1, round(share * self.most)))
 
     @property
     def columns(self) -> DenseRows:

@@ -46,7 +46,7 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
         rows as they are.
     vectors : {"auto", "sparse", "all"}, default="auto"
         "sparse" is the relevance vector machine. "all" is a Gaussian process with the same kernel: all weights have one
-        common prior, and as many vectors are kept as that needs (at most 1,000). "auto" is the one of them that gives
+        common prior, and as many vectors are kept as that needs (at most 2,000). "auto" is the one of them that gives
         rows which were held out the larger density, in five folds of at most 500 rows.
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds, re-estimates or deletes one vector at a time (Tipping & Faul 2003). "fixed-point" (MacKay)
