@@ -92,7 +92,13 @@ def regression_signal(spectrum: Spectrum) -> Signal:
     e, n = spectrum.e, spectrum.n
     values, ratios, variances = [], [], []
     for p in spectrum.p.T:
-        floor = NOISE_FLOOR * float(p.sum()) / n
+        energy = float(p.sum())
+        if n < 1 or energy <= 0:  # nothing to explain: all rows are the same, or their means are
+            values.append(0.0)
+            ratios.append(float(np.exp(LOG_RATIOS[0])))
+            variances.append(0.0)
+            continue
+        floor = NOISE_FLOOR * energy / n
 
         def noise(c: float, p: FloatArray = p, floor: float = floor) -> float:
             return max(float((p / (1 + c * e)).sum()) / n, floor)

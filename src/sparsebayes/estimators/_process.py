@@ -124,5 +124,6 @@ def folds(
     fold = np.full(len(distinct), -1)
     fold[order] = np.arange(len(order)) % FOLDS
     of_row = fold[point.ravel()]
-    for k in range(min(FOLDS, len(order))):
+    # Rows that are all the same have no fold: none would be left to learn from.
+    for k in range(min(FOLDS, len(order)) if len(order) > 1 else 0):
         yield np.flatnonzero((of_row >= 0) & (of_row != k)), np.flatnonzero(of_row == k)
