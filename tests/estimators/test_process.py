@@ -160,6 +160,13 @@ def test_auto_is_sparse_where_there_is_no_gaussian_process(cls):
         assert_array_equal(auto.dual_coef_, sparse.dual_coef_)
 
 
+@pytest.mark.parametrize("vectors", ["auto", "sparse", "all"])
+def test_classes_of_rows_that_are_all_the_same_have_their_frequencies(vectors):
+    y = np.arange(30) % 3 > 0
+    model = RVMClassifier(vectors=vectors).fit(np.ones((30, 2)), y)
+    assert_allclose(model.predict_proba([[1.0, 1.0]])[0, 1], 2 / 3, atol=0.02)
+
+
 # --- the choice ---
 
 
