@@ -2,7 +2,7 @@
 
 The evidence chose vectors by the very rows with which it then measures the noise. New rows have no vector of their own;
 so each row is predicted as if it had not been there, nor its vector. Where the errors are larger than the model
-expected, the difference is noise variance that was absorbed by the fit (`excess_variance`). See docs/mathematics.md,
+expected, the difference is noise variance that was absorbed by the fit (`HeldOut.excess`). See docs/mathematics.md,
 section 6.
 """
 

@@ -69,7 +69,8 @@ class Sample(NamedTuple):
         distinct, point = np.unique(X, axis=0, return_inverse=True)
         point = point.ravel()
         total = np.asarray(np.bincount(point, weight), np.float64)
-        means = np.stack([np.bincount(point, weight * target) / total for target in T.T], axis=1)
+        means = np.zeros((len(distinct), T.shape[1]))
+        np.add.at(means, point, (weight / total[point])[:, None] * T)
         order = np.argsort((distinct**2).sum(axis=1), kind="stable")
         which = order[np.linspace(0, len(order) - 1, min(len(order), size)).astype(np.intp)]
         return cls(distinct[which], total[which], means[which])

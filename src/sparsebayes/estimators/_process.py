@@ -11,7 +11,7 @@ from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import NotLowRank
-from sparsebayes.engine.process import Features, Signal
+from sparsebayes.engine.process import LOG_RATIOS, Features, Signal
 from sparsebayes.estimators._kernel import KernelFit, LeftOut
 from sparsebayes.estimators._kernel_design import KernelDesign
 from sparsebayes.estimators._linear import LinearFit
@@ -31,8 +31,8 @@ class ProcessDesign:
     @classmethod
     def of(cls, design: KernelDesign, ratio: float, most: int) -> "ProcessDesign":
         """With centres among the candidates; raises NotLowRank where the kernel is not positive definite."""
-        if design.kernel is None or design.centres is None:
-            raise NotLowRank("a precomputed kernel cannot be evaluated at other rows")
+        assert design.kernel is not None
+        assert design.centres is not None
         return cls(design, Features.of(design.kernel, design.X, design.centres, ratio, most), ratio, most)
 
     def subset(self, rows: IntArray, weight: FloatArray) -> "ProcessDesign":
@@ -81,8 +81,11 @@ def process_design(
     """
     if vectors == "sparse" or (vectors == "auto" and design.kernel is None):
         return None
+    if design.kernel is None:
+        raise ValueError("vectors='all' needs a kernel that can be evaluated, not kernel='precomputed'")
     try:
-        return ProcessDesign.of(design, float(find_signal().ratio.max()), most)
+        # Where no target has any spread there is no signal.
+        return ProcessDesign.of(design, float(find_signal().ratio.max(initial=np.exp(LOG_RATIOS[0]))), most)
     except NotLowRank as error:
         if vectors == "auto":
             return None
@@ -123,5 +126,6 @@ def folds(
     fold = np.full(len(distinct), -1)
     fold[order] = np.arange(len(order)) % FOLDS
     of_row = fold[point.ravel()]
-    for k in range(min(FOLDS, len(order))):
+    # Rows that are all the same have no fold: none would be left to learn from.
+    for k in range(min(FOLDS, len(order)) if len(order) > 1 else 0):
         yield np.flatnonzero((of_row >= 0) & (of_row != k)), np.flatnonzero(of_row == k)
