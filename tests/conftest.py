@@ -58,8 +58,11 @@ def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
     for solver, options in product(sorted(solvers(cls)), OPTIONS):
         if options.keys() <= parameters.keys():
             yield cls(solver=solver, **single, **options)
+    if "multi_output" in parameters:
+        yield cls(multi_output="joint", **single)
     if "noise" in parameters:
         yield from (cls(noise="student", **options) for options in OPTIONS)
+        yield cls(noise="outliers", **single)
     if is_counting(cls()):  # without an intercept the rate at the origin is one, which suits no data of the checks
         yield cls(min_gain=0.0)
 

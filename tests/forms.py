@@ -20,8 +20,9 @@ def averages(model: BaseEstimator) -> bool:
     """Whether an estimator with these parameters averages small data over models."""
     params = model.get_params()
     if params.get("average", False) == "auto":
-        needed = {"noise": "gaussian", "intercept_prior": "flat", "inference": "laplace", "prior": "ard"}
+        needed = {"intercept_prior": "flat", "inference": "laplace", "prior": "ard"}
         usual = all(params.get(key, value) == value for key, value in needed.items())
+        usual = usual and params.get("noise") != "student"
         usual = usual and params.get("multi_class") != "softmax"
         return usual and not isinstance(params["min_gain"], Real)
     return bool(params.get("average", False))

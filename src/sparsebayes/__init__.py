@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sparsebayes.core.moments import Moments
     from sparsebayes.estimators.ard import ARDRegressor
     from sparsebayes.estimators.bls import BLSRegressor
     from sparsebayes.estimators.drvm import DRVMRegressor
@@ -24,6 +25,7 @@ __all__ = [
     "BLSRegressor",
     "DRVMRegressor",
     "ModelFileError",
+    "Moments",
     "PCVMClassifier",
     "PFCVMClassifier",
     "RVMClassifier",
@@ -44,6 +46,7 @@ _ON_DEMAND = {
     "BLSRegressor": "sparsebayes.estimators.bls",
     "DRVMRegressor": "sparsebayes.estimators.drvm",
     "ModelFileError": "sparsebayes.io.model_file",
+    "Moments": "sparsebayes.core.moments",
     "PCVMClassifier": "sparsebayes.estimators.pcvm",
     "PFCVMClassifier": "sparsebayes.estimators.pfcvm",
     "RVMClassifier": "sparsebayes.estimators.rvc",

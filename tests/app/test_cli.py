@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 import typer
+from commands import ENVIRONMENT, command, here
 from typer.main import get_command
-from typer.testing import CliRunner
 
 import sparsebayes
 from sparsebayes.app import exit_codes
@@ -24,22 +24,9 @@ from sparsebayes.app.cli import app
 from sparsebayes.app.columns import Recipe
 
 TARGET, SIZE, COLOUR = "出力", "größe [cm]", "色"
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(sparsebayes.__file__).parents[1])}
-"""The package that is tested, also from another folder."""
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("fit", "predict", "compare", "inspect", "export", "datasets")
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals, limits and devices are POSIX")
-
-
-def command(*arguments, **options):
-    """Run the command in a process of its own; a result has `returncode`, `stdout` and `stderr`."""
-    options = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": 300, "env": ENVIRONMENT} | options
-    return subprocess.run([sys.executable, "-m", "sparsebayes", *map(str, arguments)], **options)
-
-
-def here(*arguments):
-    """Run it in this process, which is quicker, where only the exit code and the message matter."""
-    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def patients(n=80, seed=0):

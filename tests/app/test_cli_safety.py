@@ -9,24 +9,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from commands import here
 from forging import MARK, rewritten
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 from sparsebayes import ARDRegressor, StabilitySelector, save
-from sparsebayes.app.cli import app
 from sparsebayes.app.console import escape_warnings
 from sparsebayes.app.predicting import without_formulas, write_table
 from sparsebayes.io.printable import printable
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\u202e"
 """A new title, a clear screen, the same in one character, and text from right to left."""
-
-
-def here(*arguments):
-    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def table(path, name="x", label="no"):

@@ -199,7 +199,7 @@ def test_sets_likely_features_and_sizes_are_in_every_output(name, study):
     for size in said["n_features_posterior"]:
         assert 0 <= size["lower"] <= size["median"] <= size["upper"] <= 3
     assert f"It claims {len(selection.distinct)} of 3 features (inclusion probability at least 90 %)." in terminal
-    assert "It claims" in said["verdict"][3]
+    assert any("It claims" in sentence for sentence in said["verdict"])
     assert "In the model: " in terminal
     assert "In the model: " in report
     assert f"{model.n_flips_:,} flips of each" in terminal

@@ -190,7 +190,9 @@ def test_a_challenger_must_be_ahead_by_more_than_a_standard_error(ahead, wins):
 
     def outcome(values):
         nothing = np.empty(0)
-        return Outcome([FoldResult(0.0, value, nothing, nothing, 0.0, nothing, nothing, 0.0) for value in values])
+        return Outcome(
+            [FoldResult(0.0, value, nothing, nothing, 0.0, nothing, nothing, 0.0, nothing) for value in values]
+        )
 
     found, difference, error = better(outcome(logs + wobble - ahead), outcome(logs))
     assert (found, difference) == (wins, pytest.approx(-ahead))

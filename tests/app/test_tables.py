@@ -120,7 +120,9 @@ def test_new_rows_with_unknown_levels_missing_values_or_text_are_refused():
         recipe.encode(FRAME.with_columns(pl.Series("色 [x]", [None, "rot", "rot"])))
     with pytest.raises(DataError, match="column 'n' must be numeric, but contains 'many'"):
         recipe.encode(FRAME.with_columns(pl.lit("many").alias("n")))
-    assert recipe.missing_from(["n", "ja"]) == ["größe", "色 [x]", "zwei, Wörter"]
+    used = np.array([name in ("n", "色 [x]=rot") for name in recipe.features])
+    assert recipe.needed(used) == ["n", "色 [x]"]
+    np.testing.assert_array_equal(recipe.encode(FRAME.select("n")), np.array(MATRIX) * (np.arange(7) == 1))
 
 
 def test_two_columns_of_one_name_are_refused():
@@ -212,7 +214,7 @@ def test_the_built_in_data_sets_are_as_they_are_listed(name):
     [
         ("empty.csv", b"", "is empty"),
         ("header.csv", b"a,b\n", "no rows"),
-        ("a.xlsx", b"PK", r"cannot read .xlsx files; supported are .csv"),
+        ("a.dta", b"PK", r"cannot read .dta files.*supported are .csv"),
         ("a.parquet", b"this is no parquet file", "cannot be read as parquet"),
         ("a.feather", b"this is no feather file", "cannot be read as feather"),
         ("latin.csv", "größe,y\n1,2\n".encode("latin-1"), "the header of .* is not UTF-8: convert the file first"),

@@ -1,76 +1,16 @@
 """A prior of groups as one class: columns that share one precision enter and leave as a whole."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize_scalar
 
-from sparsebayes.core.priors import ARD, Moves
+from sparsebayes.core.groups import Grouped
+from sparsebayes.core.priors import ARD
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.state import Snapshot, State
-
-
-@dataclass(frozen=True)
-class Grouped(ARD):
-    """All columns of a group have one precision: the gain of a group of k is a sum over the eigenvalues of its S."""
-
-    groups: np.ndarray = None
-
-    @property
-    def rules(self):
-        """There are none for the compiled state."""
-        return None
-
-    @property
-    def is_scale_free(self):
-        """No joint steps: they would give each column a precision of its own."""
-        return False
-
-    def of(self, columns):
-        return replace(self, groups=self.groups[columns])
-
-    def unit(self, j):
-        return np.flatnonzero(self.groups == self.groups[j])
-
-    def units(self, columns):
-        columns = np.array(columns, dtype=np.intp)
-        return columns[np.unique(self.groups[columns], return_index=True)[1]]
-
-    def moves(self, s, q, alpha, price, block):
-        to, gain, worth = np.full_like(alpha, np.inf), np.zeros_like(alpha), np.zeros_like(alpha)
-        for j in self.units(np.arange(len(alpha))):
-            unit = self.unit(j)
-            best, most, present = self._best(*block(unit), alpha[j])
-            pays = most > price[j]
-            to[unit], worth[unit] = best if pays else np.inf, most
-            if np.isfinite(alpha[j]):
-                gain[unit] = most - present if pays else price[j] - present
-            else:
-                gain[unit] = max(most - price[j], 0.0)
-        return Moves(to, gain, worth)
-
-    def _best(self, S, Q, at):
-        """The best precision of a group, what it brings there, and what it brings at its present precision."""
-        values, vectors = np.linalg.eigh(S)
-        u = vectors.T @ Q
-
-        def brings(alpha):
-            return 0.5 * float((np.log(alpha / (alpha + values)) + u**2 / (alpha + values)).sum())
-
-        grid = np.logspace(-6, 8, 57)
-        start = grid[int(np.argmax([brings(each) for each in grid]))]
-        found = minimize_scalar(
-            lambda x: -brings(np.exp(x)),
-            bounds=np.log(start) + np.array([-1, 1]),
-            method="bounded",
-            options={"xatol": 1e-10},
-        )
-        most = max(-found.fun, 0.0)
-        return (np.exp(found.x) if most > 0 else np.inf), most, brings(at) if np.isfinite(at) else 0.0
-
 
 GROUPS = np.repeat(np.arange(6), [3, 2, 4, 1, 3, 2])[np.random.default_rng(0).permutation(15)]
 """Six groups, of which the columns stand in no order."""
@@ -86,7 +26,7 @@ def grouped(make_problem):
         first, second = np.flatnonzero(groups == 0), np.flatnonzero(groups == 2)[:2]
         y = X[:, first] @ np.linspace(0.6, 1.0, len(first)) - 0.8 * X[:, second].sum(axis=1)
         return make_problem(
-            n, len(groups), X=X, y=y + noise * rng.standard_normal(n), price=price, prior=Grouped(groups=groups)
+            n, len(groups), X=X, y=y + noise * rng.standard_normal(n), price=price, prior=Grouped(labels=groups)
         )
 
     return make
@@ -97,7 +37,7 @@ def group_objective(evidence):
     """Evidence less a price per group, times n/(n - k) with k groups."""
 
     def of(problem, alpha, noise):
-        k = len(set(problem.prior.groups[np.isfinite(alpha)]))
+        k = len(set(problem.prior.labels[np.isfinite(alpha)]))
         return evidence(problem, alpha, noise) - problem.price.nats * k * problem.n / (problem.n - k)
 
     return of
@@ -105,9 +45,9 @@ def group_objective(evidence):
 
 def whole(problem, chosen, alpha, noise):
     """A model that keeps some groups."""
-    active = np.flatnonzero(np.isin(problem.prior.groups, chosen))
+    active = np.flatnonzero(np.isin(problem.prior.labels, chosen))
     by_group = dict(zip(chosen, alpha, strict=True))
-    return Solution(active, np.array([by_group[g] for g in problem.prior.groups[active]]), noise)
+    return Solution(active, np.array([by_group[g] for g in problem.prior.labels[active]]), noise)
 
 
 def test_gains_of_groups_are_differences_of_the_priced_evidence(grouped, group_objective):

@@ -22,8 +22,12 @@ from sparsebayes.app.options import (
     Features,
     Group,
     Impute,
+    Jobs,
     Json,
+    Missing,
     ModelPath,
+    NoBaselines,
+    Positive,
     Sample,
     Seed,
     Setting,
@@ -75,6 +79,13 @@ def _choice(value: str, option: str, choices: tuple[str, ...]) -> None:
         raise UsageError(f"unknown {option} {value}: choose {', '.join(choices)}")
 
 
+def _processes(jobs: int) -> int:
+    """The number of processes that `--jobs` asks for."""
+    from joblib import cpu_count
+
+    return jobs or int(cpu_count())
+
+
 def _problem(request: Any) -> Any:
     """Read and encode the data, and print notes about them."""
     from sparsebayes.app.console import tell
@@ -105,9 +116,13 @@ def fit(
     exclude: Exclude = None,
     group: Group = "",
     impute: Impute = "",
+    missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
+    positive: Positive = "",
     setting: Setting = None,
+    no_baselines: NoBaselines = False,
+    jobs: Jobs = 0,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="Write the fitted model to a file (model.skops).")
     ] = None,
@@ -132,50 +147,28 @@ def fit(
     Models for classes:  slr   linear, few features        rvm, pcvm   kernel, few rows
                          vb    linear, all features        pfcvm       kernel, few rows and features
 
-    `auto` takes the linear model, or the relevance vector machine if it predicts held-out rows clearly better. Text and
-    yes/no columns become columns of zeros and ones (colour=red).
+    `auto` takes the linear model, or a kernel model (rvm, drvm) if it predicts held-out rows clearly better. The result
+    is compared with a linear and a non-linear baseline. Text and yes/no columns become columns of zeros and ones
+    (colour=red).
     """
     check_writable(output, "-o")
     check_writable(report, "--report", (".html", ".htm"))
     from sparsebayes.app.console import progress
     from sparsebayes.app.load_data import Request
     from sparsebayes.app.models import OURS, settings
+    from sparsebayes.app.outputs import Outputs, show_study
     from sparsebayes.app.run_study import Settings, studied
 
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
-    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    chosen = features or (), exclude or ()
+    problem = _problem(Request(data, target, task, *chosen, group, impute, missing or (), sample, cv, seed, positive))
     with progress(verbose, live=not as_json) as tick:
-        study = studied(problem, model, Settings(impute, given, tick, verbose=int(not as_json)))
-    _give_out(study, problem.recipe, output, report, as_json)
+        made = Settings(impute, given, tick, int(not as_json), _processes(jobs), not no_baselines)
+        study = studied(problem, model, made)
+    show_study(study, problem.recipe, Outputs(output, report, as_json))
     if not study.pipeline[-1].converged_:
         raise typer.Exit(NOT_CONVERGED)
-
-
-def _give_out(study: Any, recipe: Any, output: str | None, report: str | None, as_json: bool) -> None:
-    """Write the files of a study and print its facts, which are computed once for all outputs."""
-    from sparsebayes.app.console import out, print_json, tell
-    from sparsebayes.app.facts import facts_of
-    from sparsebayes.app.json_output import study_json
-    from sparsebayes.app.terminal import print_study
-
-    for message in study.warnings:
-        tell(f"warning: {message}")
-    facts = facts_of(study)
-    if output is not None:
-        from sparsebayes.app.modelfile import save_study
-
-        save_study(study, recipe, output)
-        tell(f"model written to {output}")
-    if report is not None:
-        from sparsebayes.app.report.page import write
-
-        write(facts, report)
-        tell(f"report written to {report}")
-    if as_json:
-        print_json(study_json(facts))
-    else:
-        print_study(out(), facts)
 
 
 @app.command()
@@ -195,6 +188,7 @@ def predict(
             "-o", "--output", help="A .csv, .tsv, .parquet or .feather file; default: CSV on standard output."
         ),
     ] = None,
+    missing: Missing = None,
     verbose: Verbose = False,
 ) -> None:
     """Predict the rows of a table.
@@ -210,14 +204,14 @@ def predict(
         raise UsageError(f"--interval {interval:g} must be between 0 and 1")
     from sparsebayes.app.console import progress, tell
     from sparsebayes.app.modelfile import open_model
-    from sparsebayes.app.predicting import WRITERS, predictions, print_table, write_table
+    from sparsebayes.app.predicting import WRITERS, Wanted, predictions, print_table, write_table
     from sparsebayes.app.tables import open_table
 
     check_writable(output, "-o", tuple(WRITERS))
     stored = open_model(model)
     table = open_table(data)
     with progress(verbose, live=True) as tick:
-        found = predictions(stored, table, interval, keep or (), tick)
+        found = predictions(stored, table, Wanted(interval, keep or (), missing or ()), tick)
     if output is None:
         print_table(found)
         return
@@ -230,15 +224,20 @@ def predict(
 def compare(
     data: Data,
     target: TargetName = "",
-    only: Annotated[list[str] | None, typer.Option(help="Compare only this model. May be repeated.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Compare only this model (see below). May be repeated.")
+    ] = None,
     task: Task = "auto",
     features: Features = None,
     exclude: Exclude = None,
     group: Group = "",
     impute: Impute = "",
+    missing: Missing = None,
     sample: Sample = 0,
     cv: Cv = 5,
+    jobs: Jobs = 0,
     output: Annotated[str | None, typer.Option("-o", "--output", help="Also write the table to a file.")] = None,
+    report: Annotated[str | None, typer.Option(help="Write the comparison as one HTML file.")] = None,
     as_json: Json = False,
     seed: Seed = 0,
     verbose: Verbose = False,
@@ -250,34 +249,29 @@ def compare(
     \b
     sparsebayes compare diabetes
     sparsebayes compare patients.csv --target outcome --group subject --cv 10
-    sparsebayes compare friedman1 --only ard --only drvm --only gp -o table.csv
+    sparsebayes compare friedman1 --only ard --only drvm --only gp -o table.csv --report table.html
+
+    \b
+    Models for numbers:  ard rvm bls drvm; baselines ridge lasso svm gp boosting mean
+    Models for classes:  slr vb rvm pcvm pfcvm; baselines l1 l2 svm gp boosting majority
 
     The best model comes first. Differences from it are paired over the folds; their standard errors account for the
     overlap of the training sets. A difference that is not larger than its standard error is not significant. The log
     score is the mean negative log probability (density) of the true values: smaller is better.
     """
-    from sparsebayes.app.console import out, print_json, progress, tell
-    from sparsebayes.app.json_output import ranking_json
+    from sparsebayes.app.console import progress
     from sparsebayes.app.load_data import Request
-    from sparsebayes.app.predicting import WRITERS, write_table
+    from sparsebayes.app.outputs import Outputs, show_ranking
+    from sparsebayes.app.predicting import WRITERS
     from sparsebayes.app.run_study import Settings, compared
-    from sparsebayes.app.terminal import print_scores
 
     check_writable(output, "-o", tuple(WRITERS))
-    problem = _problem(Request(data, target, task, features or (), exclude or (), group, impute, sample, cv, seed))
+    check_writable(report, "--report", (".html", ".htm"))
+    chosen = features or (), exclude or ()
+    problem = _problem(Request(data, target, task, *chosen, group, impute, missing or (), sample, cv, seed))
     with progress(verbose, live=not as_json) as tick:
-        ranking = compared(problem, only or (), Settings(impute, tick=tick))
-    for note in ranking.left_out:
-        tell(note)
-    if output is not None:
-        import polars as pl
-
-        write_table(pl.DataFrame([vars(score) for score in ranking.scores]), output)
-        tell(f"table written to {output}")
-    if as_json:
-        print_json(ranking_json(ranking, problem))
-    else:
-        print_scores(out(), ranking.scores, problem.target.task)
+        ranking = compared(problem, only or (), Settings(impute, tick=tick, jobs=_processes(jobs)))
+    show_ranking(ranking, problem, Outputs(output, report, as_json))
 
 
 @app.command()

@@ -13,6 +13,8 @@ from sparsebayes.core.types import BoolArray, FloatArray
 
 MOST_LEVELS = 50
 """Most levels of a category. A text column with more is a name or a comment."""
+NEVER = "the training data had none; fill the gap, or fit the model again with --impute median"
+"""What to do about a missing value in new rows."""
 MISSING = None
 """The level of a category in rows where it is missing."""
 
@@ -63,7 +65,7 @@ class Column:
         words = _words(series)
         unknown = ~words.is_in([level for level in self.levels if level is not None]).fill_null(True)
         if MISSING not in self.levels:
-            _refuse_missing(series, words.is_null().to_numpy(), "the training data had none")
+            _refuse_missing(series, words.is_null().to_numpy(), NEVER)
         if unknown.any():
             row = int(unknown.arg_true()[0])
             raise DataError(
@@ -85,7 +87,9 @@ class Recipe:
     @classmethod
     def of(cls, frame: pl.DataFrame, names: Sequence[str], impute: str) -> "Recipe":
         """Learn the levels of categories from a table, and refuse columns that cannot be features."""
-        recipe = cls(tuple(Column(name, _levels(frame[name], impute)) for name in names), impute)
+        if not impute:
+            _refuse_holes(frame.select(names))
+        recipe = cls(tuple(Column(name, _levels(frame[name])) for name in names), impute)
         encoded = recipe.features
         if len(set(encoded)) < len(encoded):
             twice = next(name for k, name in enumerate(encoded) if name in encoded[:k])
@@ -107,19 +111,22 @@ class Recipe:
         """Names of the encoded columns."""
         return [name for column in self.columns for name in column.encoded]
 
-    def missing_from(self, columns: Sequence[str]) -> list[str]:
-        """Columns that are missing from a table."""
-        there = set(columns)
-        return [column.name for column in self.columns if column.name not in there]
+    @property
+    def parts(self) -> list[slice]:
+        """Where each column of the table is in the matrix."""
+        ends = np.cumsum([len(column.encoded) for column in self.columns]).tolist()
+        return [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def needed(self, used: BoolArray) -> list[str]:
+        """Columns of the table with at least one feature that is used."""
+        return [column.name for column, part in zip(self.columns, self.parts, strict=True) if used[part].any()]
 
     def encode(self, frame: pl.DataFrame) -> FloatArray:
-        """The matrix, one row for each row of the table."""
-        X = np.empty((len(frame), len(self.features)))
-        start = 0
-        for column in self.columns:
-            values = column.values(frame[column.name], bool(self.impute))
-            X[:, start : start + len(values)] = values.T
-            start += len(values)
+        """The matrix, one row for each row of the table. Columns that the table lacks are zero."""
+        X = np.zeros((len(frame), len(self.features)))
+        for column, part in zip(self.columns, self.parts, strict=True):
+            if column.name in frame.columns:
+                X[:, part] = column.values(frame[column.name], bool(self.impute)).T
         return X
 
 
@@ -142,7 +149,26 @@ def _words(series: pl.Series) -> pl.Series:
     return series.cast(pl.String)
 
 
-def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
+def _refuse_holes(frame: pl.DataFrame) -> None:
+    """Name all columns with missing values at once. Columns without any value are refused elsewhere."""
+    holes = {series.name: gone for series in frame if (gone := _missing(series)).any() and not gone.all()}
+    if len(holes) < 2:
+        for name, gone in holes.items():
+            _refuse_missing(frame[name], gone)
+        return
+    cells = [f"'{name}' ({int(gone.sum())}, first in row {int(gone.argmax()) + 1})" for name, gone in holes.items()]
+    shown = ", ".join(cells[:8]) + f" and {len(cells) - 8} more" * (len(cells) > 8)
+    raise DataError(
+        f"{len(holes)} columns have missing values: {shown}. Use --impute median, or exclude columns with --exclude"
+    )
+
+
+def _missing(series: pl.Series) -> BoolArray:
+    gone = series.is_null() | (series.is_nan() if series.dtype.is_float() else False)
+    return np.asarray(gone.fill_null(True).to_numpy())
+
+
+def _levels(series: pl.Series) -> tuple[str | None, ...]:
     """The sorted levels of a category; empty for a number."""
     name = series.name
     if series.null_count() == len(series):
@@ -154,8 +180,6 @@ def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
             )
         return ()
     words = _words(series)
-    if not impute:
-        _refuse_missing(series, words.is_null().to_numpy())
     levels = words.drop_nulls().unique().sort().to_list()
     if len(levels) > MOST_LEVELS:
         raise DataError(
@@ -168,14 +192,15 @@ def _levels(series: pl.Series, impute: str) -> tuple[str | None, ...]:
 def _numbers(series: pl.Series, impute: bool) -> FloatArray:
     """A numeric column; missing values become nan if they are to be imputed."""
     if not series.dtype.is_numeric() and series.dtype not in (pl.Null, pl.Boolean):
-        sample = series.drop_nulls()
-        raise DataError(f"column '{series.name}' must be numeric, but contains '{sample[0]}'")
+        bad = series.cast(pl.String).cast(pl.Float64, strict=False).is_null() & series.is_not_null()
+        row = int(bad.arg_true()[0])
+        raise DataError(f"column '{series.name}' must be numeric, but contains '{series[row]}' in row {row + 1}")
     values = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise DataError(f"column '{series.name}' is infinite in row {row + 1}: correct the value, or leave it empty")
     if not impute:
-        _refuse_missing(series, np.isnan(values))
+        _refuse_missing(series, np.isnan(values), NEVER)
     return values
 
 

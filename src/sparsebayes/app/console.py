@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ from rich.segment import Segment
 
 from sparsebayes.io.printable import printable
 
-PIPED = 110
+PIPED = 80
 """Width in characters of tables that go into a file or another program."""
 NAME = 8
 """Width in characters of a model's name, so that progress bars are aligned."""
@@ -61,7 +62,7 @@ def progress(verbose: bool, live: bool) -> Iterator[Callable[[str, int, int], No
     from sparsebayes.estimators import SCREEN, Bar, looked_at
 
     if not (live and looked_at()):
-        yield _lines if verbose else _silence
+        yield _Lines() if verbose else _silence
         return
     with ExitStack() as shown:
         bars: dict[str, Bar] = {}
@@ -79,6 +80,13 @@ def _silence(name: str, done: int, total: int) -> None:
     pass
 
 
-def _lines(name: str, done: int, total: int) -> None:
-    if done:
-        tell(f"{name}: {done} of {total}")
+class _Lines:
+    """A line for each fold, with the time since the model was begun."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, float] = {}
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        begun = self._begun.setdefault(name, time.monotonic())
+        if done:
+            tell(f"{name}: {done} of {total} ({time.monotonic() - begun:.1f} s)")

@@ -8,6 +8,9 @@ import numpy as np
 from scipy.special import stdtrit
 from sklearn.pipeline import Pipeline
 
+from sparsebayes.app.class_skill import ClassSkill, class_skill
+from sparsebayes.app.equation import Equation, equations_of
+from sparsebayes.app.evenness import Evenness, of_intervals, of_probabilities
 from sparsebayes.app.models import CONSTANT
 from sparsebayes.app.selection import CREDIBLE, Selection, selection_of
 from sparsebayes.app.study import HeldOut, Score, Study
@@ -18,6 +21,10 @@ from sparsebayes.inspection.coverage import CHANCE, LEVELS
 
 COVERAGE = 0.9
 """Probability of the prediction intervals that are reported."""
+FEW_ROWS = 30
+"""With fewer rows a fold of five tests six at most, and one row moves every number."""
+FEW_OF_CLASS = 10
+"""With fewer rows of a class a fold of five tests two at most."""
 ENDING = ("log_evidence_", "optimality_gap_", "converged_", "n_iter_", "noise_variance_", "gamma_", "min_gain_")
 """Attributes that say how the search ended. For an averaged model this is the search for the best single model."""
 CHAINS = ("chain_error_", "effective_sample_size_", "n_flips_")
@@ -94,6 +101,31 @@ class Facts:
     With two classes the probabilities are those of the second, with more those of the predicted class.
     """
     calibration: Calibration
+    evenness: list[Evenness]
+    """Coverage by predicted value and spread, or calibration by probability; empty with few rows."""
+    skill: ClassSkill | None
+    """Classes: what accuracy does not say; None for regression."""
+    equations: list[Equation]
+    """Linear models: the predictions in the units of the table, one for each set of weights."""
+    few: str
+    """A warning if there are too few rows for a verdict; empty otherwise."""
+
+    @property
+    def trust(self) -> str:
+        """The verdict on intervals or probabilities: that of `calibration`, unless that is "calibrated".
+
+        It is then "uneven" if it does not hold for all quarters of the rows, "unknown" if there are too few rows.
+        """
+        verdict = self.calibration.verdict
+        if verdict != "calibrated":
+            return verdict
+        return "unknown" if self.few else "uneven" if any(each.uneven for each in self.evenness) else verdict
+
+    @property
+    def unstable(self) -> bool:
+        """Whether most of the features that the model keeps or claims are missing in more than half of the folds."""
+        share = [effect.frequency for effect in self.selection.distinct if np.isfinite(effect.frequency)]
+        return bool(share) and sum(each < 0.5 for each in share) > len(share) / 2
 
 
 def facts_of(study: Study) -> Facts:
@@ -101,17 +133,18 @@ def facts_of(study: Study) -> Facts:
     model = _model(study.pipeline)
     truth, predicted = _truth(study), _predicted(study)
     folds = len(np.unique(study.held_out.fold))
-    others = [_comparison(score, folds) for score in study.scores[1:]]
+    others = [comparison_of(score, folds) for score in study.scores[1:]]
     constant = [other for other in others if other.score.model in CONSTANT.values() and np.isfinite(other.score.error)]
     intervals, inside = np.empty((0, 2)), np.empty(0, dtype=bool)
     if not study.classes:
         intervals = held_out_intervals(study.held_out, COVERAGE)
         inside = _inside(truth, intervals)
     coverage = _coverage(study, truth, predicted)
+    spreads = spread(study.pipeline, study.X)
     return Facts(
         study=study,
         model=model,
-        selection=selection_of(model, _names(study), spread(study.pipeline, study.X), _frequency(study)),
+        selection=selection_of(model, _names(study), spreads, _frequency(study)),
         ending=ending_of(model),
         n_folds=folds,
         score=study.scores[0],
@@ -124,6 +157,10 @@ def facts_of(study: Study) -> Facts:
         inside=inside,
         coverage=coverage,
         calibration=_calibration(study, truth, predicted, coverage),
+        evenness=_evenness(study, truth, predicted, inside),
+        skill=class_skill(study, truth, predicted) if study.classes else None,
+        equations=equations_of(study, spreads),
+        few=_few(study, truth),
     )
 
 
@@ -186,7 +223,7 @@ def _explained(truth: FloatArray, predicted: FloatArray) -> float:
     return 1 - float(np.mean((predicted - truth) ** 2)) / variance if variance > 0 else np.nan
 
 
-def _comparison(score: Score, folds: int) -> Comparison:
+def comparison_of(score: Score, folds: int) -> Comparison:
     """The interval of a difference: Student's quantile, because there are few folds."""
     half = float(stdtrit(max(folds - 1, 1), 0.5 + CREDIBLE / 2)) * score.difference_se
     return Comparison(score, score.difference - half, score.difference + half)
@@ -218,6 +255,25 @@ def _coverage(study: Study, truth: AnyArray, predicted: AnyArray) -> CoverageDis
     observed = [_inside(truth, held_out_intervals(study.held_out, level)).mean() for level in LEVELS]
     count = np.full(len(LEVELS), len(truth))
     return CoverageDisplay(nominal=np.array(LEVELS), observed=np.array(observed), count=count, kind="interval")
+
+
+def _evenness(study: Study, truth: AnyArray, predicted: AnyArray, inside: BoolArray) -> list[Evenness]:
+    held = study.held_out
+    if not study.classes:
+        return of_intervals(held.mean, held.std, inside, COVERAGE)
+    if len(study.classes) == 2:
+        return of_probabilities(truth == 1, held.probabilities[:, 1])
+    return of_probabilities(truth == predicted, held.probabilities.max(axis=1))
+
+
+def _few(study: Study, truth: AnyArray) -> str:
+    if len(study.y) < FEW_ROWS:
+        return f"The table has only {len(study.y)} rows: all numbers are rough"
+    if not study.classes:
+        return ""
+    count = np.bincount(truth, minlength=len(study.classes))
+    k = int(count.argmin())
+    return f"Only {count[k]} rows are “{study.classes[k]}”: all numbers are rough" if count[k] < FEW_OF_CLASS else ""
 
 
 def _calibration(study: Study, truth: AnyArray, predicted: AnyArray, coverage: CoverageDisplay) -> Calibration:

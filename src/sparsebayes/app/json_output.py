@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sparsebayes import __version__
+from sparsebayes.app.equation import Equation
 from sparsebayes.app.facts import COVERAGE, Facts, ending_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.modelfile import Stored
@@ -33,7 +34,21 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "scores": scores,
             "explained_variance": facts.explained,
             "coverage": None if study.classes else {"asked": COVERAGE, "found": calibration.observed},
-            "calibration": asdict(calibration) | {"verdict": calibration.verdict},
+            "calibration": asdict(calibration) | {"verdict": facts.trust},
+            "by_quarters": [asdict(each) | {"uneven": each.uneven} for each in facts.evenness],
+            "skill": _skill_json(facts),
+            "importance": _importance_json(facts),
+            "unstable": facts.unstable,
+            "few_rows": facts.few or None,
+            "equations": [
+                {
+                    "left": each.left,
+                    "intercept": each.intercept,
+                    "weights": dict(zip(each.names, each.weights, strict=True)),
+                }
+                for each in facts.equations
+            ],
+            "origin": asdict(study.origin) if study.origin else None,
             "kept": kept_json(facts.selection),
             "nearly_kept": facts.selection.near,
             **choice_json(facts.selection),
@@ -45,6 +60,28 @@ def study_json(facts: Facts) -> dict[str, Any]:
             "n_folds": study.n_folds,
         }
     )
+
+
+def _equation_json(equation: Equation) -> dict[str, Any]:
+    weights = dict(zip(equation.names, equation.weights, strict=True))
+    return {"left": equation.left, "intercept": equation.intercept, "weights": weights}
+
+
+def _skill_json(facts: Facts) -> dict[str, Any] | None:
+    skill = facts.skill
+    if skill is None:
+        return None
+    more = {"interest": facts.study.classes[skill.interest], "recall": skill.recall, "precision": skill.precision}
+    return asdict(skill) | more
+
+
+def _importance_json(facts: Facts) -> list[dict[str, Any]] | None:
+    found = facts.study.importance
+    if found is None:
+        return None
+    clear = set(found.clear)
+    columns = zip(found.names, found.mean, found.error, strict=True)
+    return [{"feature": each, "mean": mean, "error": error, "clear": each in clear} for each, mean, error in columns]
 
 
 def kept_json(selection: Selection) -> list[dict[str, Any]]:
@@ -88,6 +125,7 @@ def ranking_json(ranking: Ranking, problem: Problem) -> dict[str, Any]:
             "task": problem.target.task,
             "n_rows": len(problem.y),
             "seed": problem.seed,
+            "origin": asdict(ranking.origin) if ranking.origin else None,
             "scores": [asdict(score) for score in ranking.scores],
             "left_out": ranking.left_out,
         }

@@ -129,6 +129,13 @@ def _gp(size: Size, seed: int) -> Any:
     return GaussianProcessClassifier(smooth, random_state=seed)
 
 
+def _boosting(size: Size, seed: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if size.task == "regression" else HistGradientBoostingClassifier
+    return kind(random_state=seed)
+
+
 def _shares(size: Size, seed: int) -> Any:
     from sklearn.dummy import DummyClassifier
 
@@ -154,6 +161,7 @@ def _known() -> Sequence[Model]:
         Model("l1", "Logistic, L1, cross-validated", CLASSES, _logistic(l1=True), most_numbers=10**6, **plain),
         Model("svm", "Support vector machine", EVERY, _svm, compared_rows=3000, **plain),
         Model("gp", "Gaussian process", EVERY, _gp, compared_rows=1500, **plain),
+        Model("boosting", "Gradient boosting", EVERY, _boosting, compared_rows=100_000, scaled=False, **plain),
         # No feature adds that much evidence, so only the mean and the noise variance are fitted.
         Model("mean", "The mean alone", REGRESSION, _ours("ARDRegressor", min_gain=1e9), scaled=False, **plain),
         Model("majority", "The class shares alone", CLASSES, _shares, scaled=False, **plain),
@@ -166,8 +174,10 @@ LINEAR = {"regression": "ard", "binary": "slr", "multiclass": "slr"}
 """The linear model, which `auto` tries first."""
 CONSTANT = {"regression": "mean", "binary": "majority", "multiclass": "majority"}
 """The model without features, which every other model should beat."""
-PLAIN = {"regression": "ridge", "binary": "l2", "multiclass": "l2"}
-"""The baseline in the comparison of `fit`."""
+BASELINES = {"regression": ("ridge", "boosting"), "binary": ("l2", "boosting"), "multiclass": ("l2", "boosting")}
+"""The baselines in the comparison of `fit`: a linear and a non-linear one."""
+CHALLENGERS = {"regression": ("rvm", "drvm"), "binary": ("rvm",), "multiclass": ("rvm",)}
+"""The kernel models that `auto` compares with the linear one."""
 
 
 def suitable(task: str) -> list[Model]:

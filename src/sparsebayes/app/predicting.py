@@ -4,16 +4,19 @@ import io
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 import polars as pl
 
+from sparsebayes.app.cells import cleaned
 from sparsebayes.app.columns import listed, matching
 from sparsebayes.app.errors import DataError, UsageError
 from sparsebayes.app.modelfile import Stored
 from sparsebayes.app.tables import Table
+from sparsebayes.core.types import BoolArray
 from sparsebayes.io.atomic_file import whole_file
 from sparsebayes.io.printable import printable
 
@@ -21,32 +24,51 @@ BLOCK = 50_000
 """Rows that are predicted at once."""
 
 
-def predictions(
-    stored: Stored, table: Table, interval: float | None, keep: Sequence[str], tick: Callable[[str, int, int], None]
-) -> pl.DataFrame:
+@dataclass(frozen=True)
+class Wanted:
+    """The options of `predict`."""
+
+    interval: float | None = None
+    keep: Sequence[str] = ()
+    missing: Sequence[str] = ()
+
+
+def predictions(stored: Stored, table: Table, wanted: Wanted, tick: Callable[[str, int, int], None]) -> pl.DataFrame:
     """Prediction and uncertainty for each row of the table."""
-    missing = stored.recipe.missing_from(table.columns)
+    names = stored.recipe.needed(used_features(stored))
+    missing = [name for name in names if name not in table.columns]
     if missing:
         raise DataError(
-            f"{table.source} lacks {listed(missing)}, which the model needs; its columns are {listed(table.columns)}"
+            f"{table.source} lacks {listed(missing, 50)}, which the model needs; it has {listed(table.columns)}"
         )
     classes = hasattr(stored.model, "classes_")
-    if interval is not None and classes:
+    if wanted.interval is not None and classes:
         raise UsageError("--interval is for regression; for classes use the probabilities")
-    kept = list(dict.fromkeys(name for pattern in keep for name in matching(table.columns, pattern, "--keep")))
-    names = [column.name for column in stored.recipe.columns]
+    kept = list(dict.fromkeys(name for pattern in wanted.keep for name in matching(table.columns, pattern, "--keep")))
     frame = table.read(list(dict.fromkeys([*names, *kept])))
-    X = pl.DataFrame(stored.recipe.encode(frame), schema=stored.recipe.features)
+    used, _ = cleaned(frame.select(names), wanted.missing, table.separator)
+    X = pl.DataFrame(stored.recipe.encode(used), schema=stored.recipe.features)
     total = -(-len(X) // BLOCK)
     made = []
     for k in range(total):
-        made.append(_predicted(stored, X[k * BLOCK : (k + 1) * BLOCK], interval))
+        made.append(_predicted(stored, X[k * BLOCK : (k + 1) * BLOCK], wanted.interval))
         tick("predict", k + 1, total)
     found = pl.concat(made)
     twice = sorted(set(kept) & set(found.columns))
     if twice:
         raise DataError(f"--keep '{twice[0]}': the predictions have such a column; rename that of the table")
     return pl.concat([frame.select(kept), found], how="horizontal") if kept else found
+
+
+def used_features(stored: Stored) -> BoolArray:
+    """Which features the predictions depend on: all, but for a model that gives some no weight."""
+    model, n = stored.model, len(stored.recipe.features)
+    if getattr(model, "n_features_in_", None) != n:  # a step before it has made other columns
+        return np.ones(n, dtype=bool)
+    weights = getattr(model, "feature_weights_", None)
+    if weights is None and not hasattr(model, "relevance_indices_"):
+        weights = getattr(model, "coef_", None)
+    return np.ones(n, dtype=bool) if weights is None else np.asarray((np.atleast_2d(weights) != 0).any(axis=0))
 
 
 def _predicted(stored: Stored, X: pl.DataFrame, interval: float | None) -> pl.DataFrame:

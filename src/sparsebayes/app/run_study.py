@@ -11,20 +11,23 @@ import polars as pl
 
 from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
+from sparsebayes.app.importance import Importance, importance_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.models import (
+    BASELINES,
+    CHALLENGERS,
     CONSTANT,
     LINEAR,
-    PLAIN,
     Model,
     check_size,
     named,
     pipeline,
     suitable,
 )
+from sparsebayes.app.origin import Origin, origin
 from sparsebayes.app.scoring import better, score
 from sparsebayes.app.study import HeldOut, Score, Study
-from sparsebayes.app.validation import Outcome, cross_validated
+from sparsebayes.app.validation import SLOW, Outcome, Work, cross_validated
 
 AUTO_ROWS = 2000
 """Up to this many rows `--model auto` also tries a kernel model."""
@@ -45,9 +48,19 @@ class Settings:
     tick: Tick = lambda name, done, total: None
     verbose: int = 0
     """Verbosity of the fit to all rows."""
+    jobs: int = 1
+    """Processes for folds that take long."""
+    baselines: bool = True
+    """Whether `fit` compares the model with baselines."""
 
 
-def _validated(problem: Problem, model: Model, settings: Settings, given: dict[str, Any] | None = None) -> Outcome:
+def _validated(
+    problem: Problem,
+    model: Model,
+    settings: Settings,
+    given: dict[str, Any] | None = None,
+    parts: Sequence[slice] = (),
+) -> Outcome:
     done = 0
 
     def tick() -> None:
@@ -57,7 +70,8 @@ def _validated(problem: Problem, model: Model, settings: Settings, given: dict[s
 
     settings.tick(model.name, 0, len(problem.folds))
     made = pipeline(model, problem.size, problem.seed, settings.impute, given)
-    return cross_validated(made, problem.X, problem.y, problem.folds, problem.target.classes, tick)
+    work = Work(made, problem.X, problem.y, problem.target.classes, parts)
+    return cross_validated(work, problem.folds, tick, settings.jobs)
 
 
 # --- fit ---
@@ -71,14 +85,15 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
     if chosen.failed:
         raise DataError(f"{model.name} could not be fitted: {chosen.failed}")
     task = problem.target.task
-    for other in (PLAIN[task], CONSTANT[task]):
+    for other in (*BASELINES[task], CONSTANT[task]) if settings.baselines else ():
         baseline = next(candidate for candidate in suitable(task) if candidate.name == other)
         if not baseline.too_slow(problem.size):
             outcomes[other] = _validated(problem, baseline, settings)
     known = {candidate.name: candidate for candidate in suitable(task)}
     scores = [score(known[other], outcome, chosen) for other, outcome in outcomes.items()]
     scores.sort(key=lambda line: line.model != model.name)  # the chosen model first; the others keep their order
-    fitted, said = _fitted(problem, model, settings)
+    slow = chosen.seconds > SLOW * len(chosen.folds)  # long enough for other processes to start
+    fitted, said = _fitted(problem, model, settings, settings.jobs if slow else None)
     return Study(
         source=problem.source,
         target=problem.target_name,
@@ -95,10 +110,19 @@ def studied(problem: Problem, name: str, settings: Settings) -> Study:
         scores=scores,
         seconds=time.perf_counter() - start,
         version=__version__,
-        warnings=[*_once(said), *_in_folds(chosen.warnings, said)],
+        warnings=[*problem.warnings, *_once(said), *_in_folds(chosen.warnings, said)],
         seed=problem.seed,
         n_folds=len(problem.folds),
+        positive=problem.positive,
+        importance=_importance(problem, chosen),
+        origin=origin(problem.digest),
     )
+
+
+def _importance(problem: Problem, outcome: Outcome) -> Importance | None:
+    """What matters to a model that keeps rows; None for other models."""
+    names = [column.name for column in problem.recipe.columns]
+    return importance_of(names, [fold.importance for fold in outcome.folds], bool(problem.target.classes))
 
 
 def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str, dict[str, Outcome]]:
@@ -110,11 +134,11 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
         return (
             model,
             f"{model.name} ({model.title}), as requested.",
-            {name: _validated(problem, model, settings, settings.given)},
+            {name: _validated(problem, model, settings, settings.given, problem.recipe.parts)},
         )
     if settings.given:
         raise UsageError("--set needs a model: choose one with --model")
-    linear, kernel = named(LINEAR[task], task), named("rvm", task)
+    linear = named(LINEAR[task], task)
     outcomes = {linear.name: _validated(problem, linear, settings)}
     title = f"{linear.name} ({linear.title})"
     if size.n_rows > AUTO_ROWS:
@@ -122,27 +146,42 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
     if size.n_rows < ROWS_PER_FEATURE * size.n_features:
         why = f"{title}: with fewer than {ROWS_PER_FEATURE} rows for each feature only a linear model was tried."
         return linear, why, outcomes
-    outcomes[kernel.name] = _validated(problem, kernel, settings)
-    if outcomes[kernel.name].failed:
-        return linear, f"{title}: the kernel model ({kernel.name}) could not be fitted.", outcomes
+    for name in CHALLENGERS[task]:
+        kernel = named(name, task)
+        if not kernel.too_slow(size):
+            outcomes[name] = _validated(problem, kernel, settings, parts=problem.recipe.parts)
+    model, why = _best(linear, [named(name, task) for name in outcomes if name != linear.name], outcomes)
+    return model, why, outcomes
+
+
+def _best(linear: Model, kernels: list[Model], outcomes: dict[str, Outcome]) -> tuple[Model, str]:
+    """The kernel model with the best log score if it is clearly better than the linear one, else that."""
+    title = f"{linear.name} ({linear.title})"
+    able = [kernel for kernel in kernels if not outcomes[kernel.name].failed]
+    if not able:
+        return linear, f"{title}: no kernel model could be fitted."
+    kernel = min(able, key=lambda each: float(outcomes[each.name].numbers("log_score").mean()))
     wins, difference, error = better(outcomes[kernel.name], outcomes[linear.name])
     by = f"(log score {difference:+.3f} ± {error:.3f} nats a row)"
     if wins or outcomes[linear.name].failed:
-        why = f"{kernel.name} ({kernel.title}): it predicts held-out rows better than the linear {linear.name} {by}."
-        return kernel, why, outcomes
-    return linear, f"{title}: the kernel model {kernel.name} is not clearly better on held-out rows {by}.", outcomes
+        return kernel, (
+            f"{kernel.name} ({kernel.title}): it predicts held-out rows better than the linear {linear.name} {by}."
+        )
+    return linear, f"{title}: the kernel model {kernel.name} is not clearly better on held-out rows {by}."
 
 
-def _fitted(problem: Problem, model: Model, settings: Settings) -> tuple[Any, list[str]]:
+def _fitted(problem: Problem, model: Model, settings: Settings, jobs: int | None) -> tuple[Any, list[str]]:
     """The model fitted to all rows, with names of its features, and its warnings."""
     made = pipeline(model, problem.size, problem.seed, settings.impute, settings.given)
     frame = pl.DataFrame(problem.X, schema=problem.recipe.features)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        own = made[-1].verbose
-        made[-1].set_params(verbose=max(own, settings.verbose))
+        own = made[-1].get_params()
+        made[-1].set_params(
+            verbose=max(own["verbose"], settings.verbose), **({"n_jobs": jobs} if "n_jobs" in own else {})
+        )
         made.fit(frame, problem.y)
-        made[-1].set_params(verbose=own)
+        made[-1].set_params(**{key: own[key] for key in ("verbose", "n_jobs") if key in own})
     return made, [str(item.message) for item in caught]
 
 
@@ -177,6 +216,8 @@ class Ranking:
     scores: list[Score]
     left_out: list[str]
     """A message for each model that would take too long."""
+    origin: Origin | None = None
+    """What was typed, when, on which data, with which versions."""
 
 
 def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Ranking:
@@ -202,4 +243,4 @@ def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Ranki
     good.sort(key=lambda model: float(outcomes[model.name].numbers("error").mean()))
     best = outcomes[good[0].name]
     lines = [score(model, outcomes[model.name], best) for model in [*good, *(m for m in models if m not in good)]]
-    return Ranking(lines, left_out)
+    return Ranking(lines, left_out, origin(problem.digest))

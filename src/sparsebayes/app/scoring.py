@@ -1,32 +1,9 @@
 """Scores of models from their cross-validation folds."""
 
-import numpy as np
-
+from sparsebayes.app.fold_means import mean_and_error, paired
 from sparsebayes.app.models import Model
 from sparsebayes.app.study import Score
 from sparsebayes.app.validation import Outcome
-from sparsebayes.core.types import FloatArray
-
-
-def mean_and_error(values: FloatArray) -> tuple[float, float]:
-    """Mean over the folds and its standard error."""
-    if not len(values):
-        return np.nan, np.nan
-    spread = float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
-    return float(values.mean()), spread
-
-
-def paired(values: FloatArray, reference: FloatArray) -> tuple[float, float]:
-    """Mean difference over the folds, and its standard error.
-
-    Training parts of k folds share rows, so that the folds' differences are not independent. Nadeau and Bengio (2003)
-    enlarge the variance of the mean from s²/k to s²(1/k + n_test/n_train), which is s²(1/k + 1/(k - 1)) here.
-    """
-    k = len(values)
-    if k != len(reference) or k < 2:
-        return np.nan, np.nan
-    difference = values - reference
-    return float(difference.mean()), float(difference.std(ddof=1) * np.sqrt(1 / k + 1 / (k - 1)))
 
 
 def score(model: Model, outcome: Outcome, reference: Outcome) -> Score:

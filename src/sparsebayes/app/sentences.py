@@ -5,9 +5,11 @@
 
 import math
 
+from sparsebayes.app.class_skill import ClassSkill
 from sparsebayes.app.facts import COVERAGE, Calibration, Facts
+from sparsebayes.app.importance import Importance
 from sparsebayes.app.selection import Effect, Selection
-from sparsebayes.app.words import chance, count, error_text, for_terminal, name, percent, typeset
+from sparsebayes.app.words import chance, count, error_text, for_terminal, name, number, percent, typeset
 from sparsebayes.core.credible import CLAIMED
 from sparsebayes.estimators import listed, set_text, size_text
 
@@ -15,12 +17,16 @@ INTERVALS = {
     "calibrated": "well calibrated",
     "overconfident": "too narrow",
     "underconfident": "wider than necessary",
+    "uneven": "right on average, but not everywhere",
+    "unknown": "hard to judge with so few rows",
 }
 """What calibration says about intervals."""
 PROBABILITIES = {
     "calibrated": "well calibrated",
     "overconfident": "too confident",
     "underconfident": "not confident enough",
+    "uneven": "right on average, but not everywhere",
+    "unknown": "hard to judge with so few rows",
 }
 """What calibration says about probabilities."""
 SETS = 3
@@ -29,10 +35,73 @@ SETS = 3
 
 def sentences(facts: Facts) -> list[str]:
     """How good the model is, how sure, and what it uses."""
+    good = [_error(facts), _against_constant(facts)]
+    if facts.skill is not None:
+        told = [found_text(facts, facts.skill), skill_text(facts.skill)]
+        good = told + good if facts.skill.rare else good + told[1:]
     sure = _probabilities if facts.study.classes else _intervals
-    found = [_error(facts), _against_constant(facts), sure(facts.calibration)]
+    found = [f"{facts.few}." if facts.few else "", *good, sure(facts), *uneven_sentences(facts)]
     found += selection_sentences(facts.selection, len(facts.study.y))
+    found += [UNSTABLE] * facts.unstable + [importance_text(facts.study.importance)]
     return [for_terminal(sentence) for sentence in found if sentence]
+
+
+UNSTABLE = "The choice is unstable: most of these features are missing in more than half of the folds."
+
+
+def found_text(facts: Facts, skill: ClassSkill) -> str:
+    """How many rows of the class of interest are found, and how many predictions of it are right."""
+    label = _quoted(str(facts.study.classes[skill.interest]))
+    found = f"Of {count(skill.n, 'held-out row')} that are {label}, the model finds {skill.found:,}"
+    first = f"Among the {skill.n:,} rows with the highest probability of {label}, {skill.first:,} are."
+    if not skill.called:
+        return f"{found}: it never predicts {label}. {first}"
+    right = f"of {count(skill.called, 'prediction')} of {label}, {skill.found:,} are right"
+    return f"{found} (recall {percent(skill.recall)}); {right} (precision {percent(skill.precision)}). {first}"
+
+
+def skill_text(skill: ClassSkill) -> str:
+    """Ranking and log loss, against those of the class shares."""
+    better = f"{percent(skill.skill)} smaller" if skill.skill >= 0 else f"{percent(-skill.skill)} larger"
+    clearly = "clearly better" if skill.clear else "not clearly better"
+    return f"The log loss is {better} than that of the class shares ({clearly}); the AUC is {skill.auc:.2f}."
+
+
+def uneven_sentences(facts: Facts) -> list[str]:
+    """Coverage or calibration by groups of rows, where it differs from what is promised."""
+    told = []
+    for each in facts.evenness:
+        if not each.uneven:
+            continue
+        observed = ", ".join(f"{100 * group.observed:.0f}" for group in each.groups[:-1])
+        observed += f" and {percent(each.groups[-1].observed)}"
+        if facts.study.classes:
+            stated = ", ".join(f"{100 * group.expected:.0f}" for group in each.groups[:-1])
+            stated += f" and {percent(each.groups[-1].expected)}"
+            told.append(f"From low to high {each.by}, {observed} of the rows are as predicted; stated were {stated}.")
+        else:
+            told.append(
+                f"From low to high {each.by}, the {percent(COVERAGE)} intervals contain {observed} of the rows "
+                "(by quarters)."
+            )
+    return told
+
+
+def importance_text(importance: Importance | None) -> str:
+    """Which columns matter to a model that keeps rows; empty for other models."""
+    if importance is None:
+        return ""
+    if not importance.clear:
+        return f"No feature matters clearly: shuffling any one of them does not raise the {importance.unit} clearly."
+    raised = [
+        f"{_quoted(each)} (+{number(mean, 2)})"
+        for each, mean in zip(importance.names, importance.mean, strict=True)
+        if each in importance.clear
+    ]
+    return (
+        f"{count(len(raised), 'feature')} of {len(importance.names):,} clearly matter{'s' * (len(raised) == 1)}. "
+        f"Shuffling a feature in held-out rows raises the {importance.unit}: {listed(raised)}."
+    )
 
 
 def _error(facts: Facts) -> str:
@@ -58,17 +127,19 @@ def _expected(calibration: Calibration) -> str:
     return f"{100 * calibration.lower:.0f} to {percent(calibration.upper)} expected"
 
 
-def _intervals(calibration: Calibration) -> str:
+def _intervals(facts: Facts) -> str:
+    calibration = facts.calibration
     return (
         f"{percent(calibration.observed)} of held-out rows lie in their {percent(COVERAGE)} intervals "
-        f"({_expected(calibration)}): the intervals are {INTERVALS[calibration.verdict]}."
+        f"({_expected(calibration)}): the intervals are {INTERVALS[facts.trust]}."
     )
 
 
-def _probabilities(calibration: Calibration) -> str:
+def _probabilities(facts: Facts) -> str:
+    calibration = facts.calibration
     return (
         f"{percent(calibration.observed)} of held-out rows are classified correctly; the probabilities predict "
-        f"{percent(calibration.promised)} ({_expected(calibration)}): they are {PROBABILITIES[calibration.verdict]}."
+        f"{percent(calibration.promised)} ({_expected(calibration)}): they are {PROBABILITIES[facts.trust]}."
     )
 
 

@@ -6,6 +6,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sparsebayes.app.importance import Importance
+from sparsebayes.app.origin import Origin
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 
@@ -86,3 +88,9 @@ class Study:
     warnings: list[str]
     seed: int
     n_folds: int
+    positive: Any = None
+    """Classes: the class of interest, if one was named."""
+    importance: Importance | None = None
+    """Models that keep rows: how much the error rises when a column is shuffled; None for other models."""
+    origin: Origin | None = None
+    """What was typed, when, on which data, with which versions."""

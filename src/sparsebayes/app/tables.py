@@ -1,8 +1,9 @@
 """Tables from files, databases and built-in data sets. Only the columns that are asked for are read."""
 
+import io
 import sqlite3
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -14,15 +15,11 @@ import polars as pl
 
 from sparsebayes.app import datasets
 from sparsebayes.app.errors import DataError
+from sparsebayes.app.excel import ExcelTable
+from sparsebayes.app.text_table import UNREADABLE, TextTable
+from sparsebayes.app.unpacking import RECODE, STDIN, SUFFIXES, Content, content, decoded, file_digest
 
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"]
-"""Marks of missing values in text files."""
-INFERRED = 10_000
-"""Rows of a text file from which column types are inferred. If that fails, all rows are used."""
 SQLITE = "sqlite:///"
-UNREADABLE = "\N{REPLACEMENT CHARACTER}"
-"""The character that polars substitutes for bytes that are not UTF-8."""
-RECODE = "convert the file first, for instance with iconv -f latin1 -t utf-8"
 
 
 @dataclass(frozen=True)
@@ -34,26 +31,43 @@ class Table:
     read: Callable[[list[str]], pl.DataFrame]
     target: str = ""
     """The default target of a built-in data set."""
+    notes: Sequence[str] = ()
+    """Messages for the user."""
+    separator: str = ""
+    """Of the columns of a text file."""
+    digest: str = ""
+    """SHA-256 of the file, as `sha256sum` gives it; empty for a built-in data set."""
 
 
 def open_table(source: str) -> Table:
-    """Open a file, a `sqlite:///file.db#table` or a built-in data set."""
+    """Open a file, `-` for standard input, a `sqlite:///file.db#table` or a built-in data set."""
     if source.startswith(SQLITE):
         return _database(source)
     if source in datasets.DATASETS:
         frame = datasets.DATASETS[source].frame()
         return Table(source, frame.columns, frame.select, datasets.DATASETS[source].target)
-    path = Path(source)
-    _check_file(path)
-    suffixes = path.suffixes[-2:]
-    kind = suffixes[0] if len(suffixes) == 2 and suffixes[1] in (".gz", ".zst") else path.suffix
-    if kind.lower() not in READERS:
-        raise DataError(f"{source}: cannot read {path.suffix or 'such'} files; supported are {', '.join(READERS)}")
+    if source != STDIN:
+        _check_file(Path(source))
     try:
-        columns, read = READERS[kind.lower()](path)
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{source} cannot be read as {kind.lower()[1:]}: {_first_line(error)}") from error
-    return Table(source, columns, partial(_guarded, source, read))
+        found = content(source)
+    except OSError as error:
+        raise DataError(f"{source} cannot be read: {_first_line(error)}") from error
+    if found.suffix not in READERS:
+        hint = "; save it as .xlsx" if found.suffix in (".xls", ".ods") else ""
+        known = f"{', '.join(READERS)}, also compressed ({', '.join(SUFFIXES)})"
+        raise DataError(f"cannot read {found.suffix or 'such'} files ({source}){hint}; supported are {known}")
+    try:
+        read = READERS[found.suffix](found)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, ValueError) as error:
+        raise DataError(f"{found.name} cannot be read as {found.suffix[1:]}: {_first_line(error)}") from error
+    return Table(
+        found.name,
+        read.columns,
+        partial(_guarded, found.name, read.read),
+        notes=read.notes,
+        separator=getattr(read, "separator", ""),
+        digest=found.digest,
+    )
 
 
 def _guarded(source: str, read: Callable[[list[str]], pl.DataFrame], columns: list[str]) -> pl.DataFrame:
@@ -84,62 +98,56 @@ def _first_line(error: Exception) -> str:
     return f"{told}: {RECODE}" if "utf-8" in told or UNREADABLE in told else told
 
 
-Reader = tuple[list[str], Callable[[list[str]], pl.DataFrame]]
+class ColumnFile:
+    """A file that stores columns, of which only those that are asked for are read."""
+
+    notes: Sequence[str] = ()
+
+    def __init__(self, source: Content, schema: Callable[..., Any], read: Callable[..., Any]) -> None:
+        self._source, self._read = source, read
+        with source.open() as file:
+            self.columns = list(schema(file))
+
+    def read(self, columns: list[str]) -> pl.DataFrame:
+        """These columns, in this order."""
+        with self._source.open() as file, warnings.catch_warnings():
+            # polars 1 would be faster by name, but would take the name for a glob.
+            warnings.filterwarnings("ignore", message="Polars found a filename")
+            return self._read(file, columns=columns).select(columns)
 
 
-def _text(path: Path) -> Reader:
-    options: dict[str, Any] = {"separator": _separator(path), "null_values": MISSING}
+class Records:
+    """JSON: one object for each row, as lines or as a list."""
 
-    def read(columns: list[str]) -> pl.DataFrame:
-        try:
-            return _from(path, pl.read_csv, columns=columns, infer_schema_length=INFERRED, **options)
-        except pl.exceptions.ComputeError:  # a column of numbers has text further down
-            return _from(path, pl.read_csv, columns=columns, infer_schema_length=None, **options)
+    notes: Sequence[str] = ()
 
-    header: list[str] = _from(path, pl.read_csv, n_rows=0, **options).columns
-    if any(UNREADABLE in name for name in header):
-        raise DataError(f"the header of {path} is not UTF-8: {RECODE}")
-    return header, read
+    def __init__(self, source: Content, parse: Callable[..., pl.DataFrame]) -> None:
+        with source.open() as file:
+            self._frame = parse(io.BytesIO(decoded(file.read())), infer_schema_length=None)
+        self.columns = self._frame.columns
 
-
-def _from(path: Path, read: Callable[..., Any], columns: list[str] | None = None, **options: Any) -> Any:
-    """Read an open file with polars, which would take its name for a glob."""
-    with path.open("rb") as file, warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="Polars found a filename"
-        )  # of polars 1, which would be faster by name
-        return read(file, **options) if columns is None else read(file, columns=columns, **options).select(columns)
+    def read(self, columns: list[str]) -> pl.DataFrame:
+        """These columns, in this order."""
+        return self._frame.select(columns)
 
 
-def _separator(path: Path) -> str:
-    """Tab, semicolon or comma: the most frequent in the header."""
-    if ".tsv" in path.suffixes:
-        return "\t"
-    if path.suffix in (".gz", ".zst"):
-        return ","
-    with path.open("rb") as file:
-        header = file.readline(1_000_000)
-    return max(",;\t", key=lambda mark: header.count(mark.encode()))
-
-
-def _parquet(path: Path) -> Reader:
-    return list(_from(path, pl.read_parquet_schema)), partial(_from, path, pl.read_parquet)
-
-
-def _feather(path: Path) -> Reader:
-    return list(_from(path, pl.read_ipc_schema)), partial(_from, path, pl.read_ipc)
-
-
-READERS: dict[str, Callable[[Path], Reader]] = {
-    ".csv": _text,
-    ".tsv": _text,
-    ".txt": _text,
-    ".parquet": _parquet,
-    ".feather": _feather,
-    ".arrow": _feather,
-    ".ipc": _feather,
+_FEATHER = partial(ColumnFile, schema=pl.read_ipc_schema, read=pl.read_ipc)
+_LINES = partial(Records, parse=pl.read_ndjson)
+READERS: dict[str, Callable[[Content], Any]] = {
+    ".csv": TextTable,
+    ".tsv": TextTable,
+    ".txt": TextTable,
+    ".parquet": partial(ColumnFile, schema=pl.read_parquet_schema, read=pl.read_parquet),
+    ".feather": _FEATHER,
+    ".arrow": _FEATHER,
+    ".ipc": _FEATHER,
+    ".xlsx": ExcelTable,
+    ".xlsm": ExcelTable,
+    ".jsonl": _LINES,
+    ".ndjson": _LINES,
+    ".json": partial(Records, parse=pl.read_json),
 }
-"""Readers by file extension; text files may be compressed (.csv.gz)."""
+"""Readers by file extension."""
 
 
 def _database(source: str) -> Table:
@@ -168,7 +176,8 @@ def _database(source: str) -> Table:
             rows = connection.execute(query).fetchall()
         return pl.DataFrame(rows, schema=wanted, orient="row", infer_schema_length=None)
 
-    return Table(source, columns, partial(_guarded, source, read))
+    digest = file_digest(path.open("rb"))
+    return Table(source, columns, partial(_guarded, source, read), digest=digest)
 
 
 def _quoted(name: str) -> str:

@@ -22,6 +22,8 @@ SHOWN = 20
 """Features in a table; the rest is only counted."""
 NAME = 40
 """Longest name in characters."""
+LONG = 300
+"""Longest reason of a failure in characters."""
 
 
 def say(console: Console, sentence: str, style: str = "") -> None:
@@ -81,7 +83,7 @@ def _cells(selection: Selection, n_folds: int) -> dict[str, Callable[[Effect], s
         ("evidence", has_gain, lambda effect: f"{effect.gain:.1f} nats"),
         ("or instead", stand_ins, lambda effect: listed([short(each, NAME) for each in effect.stand_ins])),
         (
-            f"{'claimed' if averaged else 'kept'} in folds",
+            "folds",
             has_folds,
             lambda effect: f"{round(effect.frequency * n_folds)} of {n_folds}",
         ),
@@ -103,7 +105,7 @@ def ending_text(ending: dict[str, Any]) -> str:
     if "chain_error" in ending:
         told = f"{_chains_text(ending)} {told} of the best single model"
     if not ending.get("search_converged", ending["converged"]):
-        return f"{told}; NOT CONVERGED after {steps}: raise the limit with --set max_iter=…"
+        return f"{told}; NOT CONVERGED after {steps}: raise the limit with --model and --set max_iter=…"
     gap = float(np.max(np.atleast_1d(ending.get("optimality_gap", np.nan))))
     return f"{told}; converged in {steps} (the best single change would add {gap:.0e} nats)."
 
@@ -115,30 +117,22 @@ def _chains_text(ending: dict[str, Any]) -> str:
         return f"Averaged over models: {ending['n_flips']:,} flips of each chain, {error}."
     return (
         f"The chains DO NOT AGREE after {ending['n_flips']:,} flips of each ({error}): raise the limit with "
-        "--set max_flips=…."
+        "--model and --set max_flips=…."
     )
 
 
 def print_scores(console: Console, scores: list[Score], task: str) -> None:
-    """Print a comparison of models as a table."""
+    """Print a comparison of models as a table, and what the names stand for."""
     percent = task != "regression"
     table = _table()
-    table.add_column("model", justify="left")
+    table.add_column("model", justify="left", no_wrap=True)
     head = "wrong" if percent else "RMSE"
-    for title in (
-        head,
-        "log score",
-        f"{head} − best" if len(scores) > 4 else "difference",
-        "features",
-        "vectors",
-        "time",
-    ):
+    for title in (head, "log score", "difference", "features", "vectors", "time"):
         table.add_column(title, justify="right", no_wrap=True)
     for line in scores:
         name = Text(line.model, style="bold" if line.ours else "")
-        name.append(f"  {line.title.removesuffix(' (sparsebayes)')}", style="not bold dim")
         if line.failed:
-            table.add_row(name, Text("failed"), Text(short(line.failed, NAME)))
+            table.add_row(name, Text("failed"))
             continue
         first = line is scores[0]
         table.add_row(
@@ -151,6 +145,11 @@ def print_scores(console: Console, scores: list[Score], task: str) -> None:
             f"{line.seconds:.1f} s",
         )
     console.print(table)
+    titles = [f"{line.model}: {line.title.removesuffix(' (sparsebayes)')}" for line in scores]
+    console.print("; ".join(titles) + ".", style="dim")
+    for line in scores:
+        if line.failed:
+            say(console, f"{line.model} failed: {short(line.failed, LONG)}")
 
 
 def _error(value: float, error: float, percent: bool) -> str:
@@ -162,7 +161,7 @@ def _number(value: float, form: str) -> str:
 
 
 def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
 
 
 # --- a model file ---

@@ -324,6 +324,10 @@ class StudentT:
         there = replace(self, noise=max(noise, self.min_noise))
         return replace(there, freedom=there._best_freedom(square, weight)) if self.learns_freedom else there
 
+    def draw_precisions(self, square: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Draws of each row's u ~ Gamma((ν + 1)/2, (ν + z/σ²)/2) at these squared residuals."""
+        return rng.gamma((self.freedom + 1) / 2, 2 / (self.freedom + square / self.noise))
+
     def _best_freedom(self, square: FloatArray, weight: FloatArray) -> float:
         """ν of largest Σ log density at (t - η)² = `square`, for the present σ²: a one-dimensional root."""
         ratio = square / self.noise

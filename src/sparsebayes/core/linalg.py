@@ -57,6 +57,14 @@ def factorise(matrix: FloatArray) -> Factor:
     )
 
 
+def typical(values: FloatArray) -> FloatArray:
+    """The values themselves, or the root mean square of each row where there is a column for each of several outputs.
+
+    Evidence, noise and moves of outputs that share all precisions depend on means over outputs of squares only.
+    """
+    return values if values.ndim == 1 else np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1])
+
+
 def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> FloatArray:
     """Mᵀ diag(weight) M for weights ≥ 0; NumPy sees that it is symmetric and does half of the work."""
     if np.ndim(weight):
@@ -64,3 +72,12 @@ def weighted_gram(matrix: FloatArray, weight: FloatArray | Scalar = 1.0) -> Floa
         return matrix.T @ matrix
     gram = matrix.T @ matrix
     return gram if weight == 1 else weight * gram
+
+
+def correlation_of(products: FloatArray) -> FloatArray:
+    """Correlations from centred sums of products; a constant column has none with any other."""
+    length = np.sqrt(np.maximum(products.diagonal(), 0.0))
+    length = np.where(length > 0, length, 1.0)
+    correlation = products / length / length[:, None]
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)

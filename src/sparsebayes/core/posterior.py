@@ -100,14 +100,17 @@ def relevance(alpha: FloatArray, var: FloatArray) -> FloatArray:
 
 
 def posterior_from_gram(gram: FloatArray, projection: FloatArray, alpha: FloatArray) -> GaussianPosterior:
-    """M×M shape, from ΦᵀBΦ and Φᵀh. Dividing by √α on both sides keeps the factor safe for α over many decades."""
+    """M×M shape, from ΦᵀBΦ and Φᵀh. Dividing by √α on both sides keeps the factor safe for α over many decades.
+
+    Φᵀh may have a column for each of several outputs with the same sites; so has the mean, then.
+    """
     scale = 1 / np.sqrt(alpha)
     inner = scale[:, None] * gram * scale
     inner.flat[:: len(inner) + 1] += 1.0
     factor = factorise(inner)
     root = factor.inverse_root() * scale
     var = (root**2).sum(axis=0)
-    mean = scale * factor.solve(scale * projection)
+    mean = (scale * factor.solve((scale * projection.T).T).T).T
     gamma = relevance(alpha, var)
     logdet = -factor.logdet - float(np.log(alpha).sum())
     return GaussianPosterior(mean, var, gamma, logdet, root, np.zeros_like(alpha), 1, factor.jitter)

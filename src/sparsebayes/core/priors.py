@@ -5,7 +5,7 @@ says which precision α is best for them, and adds its own term to the objective
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -41,8 +41,8 @@ class Moves(NamedTuple):
     """Nats that the column brings at its own best precision, whether it is in the model or not."""
 
 
-Block = Callable[[IntArray], tuple[FloatArray, FloatArray]]
-"""S (as a matrix) and Q of the columns of a unit, as if none of them were in the model."""
+Blocks = Callable[[IntArray], tuple[FloatArray, FloatArray]]
+"""S (a matrix each) and Q of units, as if none of the unit's columns were in the model; a row of columns per unit."""
 
 
 class Prior(Protocol):
@@ -114,7 +114,20 @@ class Prior(Protocol):
     def units(self, columns: IntArray | list[int]) -> IntArray | list[int]:
         """One column of each unit among these: a price is paid once per unit."""
 
-    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+    def closed(self, columns: IntArray) -> IntArray:
+        """These columns and all that enter and leave together with one of them."""
+
+    @property
+    def ties(self) -> IntArray | None:
+        """Which columns share a precision, by a common number; None where each has its own."""
+
+    def directed(self, q: FloatArray) -> FloatArray:
+        """q of every column (rows), or 0 where the weight would have a sign that it may not have."""
+
+    def worth(self, s: FloatArray, q: FloatArray, alpha: FloatArray, blocks: Blocks) -> FloatArray:
+        """Nats that the unit of every column brings at its best precision."""
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, blocks: Blocks) -> Moves:
         """The best change of every unit, given all others; the columns of a unit have the same entries."""
 
 
@@ -199,7 +212,24 @@ class ARD:
         """All of them."""
         return columns
 
-    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, block: Block) -> Moves:
+    def closed(self, columns: IntArray) -> IntArray:
+        """The same."""
+        return columns
+
+    @property
+    def ties(self) -> IntArray | None:
+        """None."""
+        return None
+
+    def directed(self, q: FloatArray) -> FloatArray:
+        """The same: any sign will do."""
+        return q
+
+    def worth(self, s: FloatArray, q: FloatArray, alpha: FloatArray, blocks: Blocks) -> FloatArray:
+        """Of each column alone."""
+        return self.gain(self.candidate(s, q), s, q)
+
+    def moves(self, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray, blocks: Blocks) -> Moves:
         """The best change of every single precision."""
         return best_moves(self, s, q, alpha, price)
 
@@ -288,13 +318,17 @@ class NonNegative(ARD):
         """Those of ARD, for positive weights."""
         return Rules(min_alpha=self.min_alpha, positive=True)
 
+    def directed(self, q: FloatArray) -> FloatArray:
+        """A weight that the data would make negative is of no use."""
+        return np.maximum(q, 0.0)
+
     def candidate(self, s: FloatArray, q: FloatArray) -> FloatArray:
         """As ARD; a weight that the data would make negative is out."""
-        return super().candidate(s, np.maximum(q, 0.0))
+        return super().candidate(s, self.directed(q))
 
     def gain(self, alpha: FloatArray, s: FloatArray, q: FloatArray) -> FloatArray:
         """As ARD, for a positive weight."""
-        return super().gain(alpha, s, np.maximum(q, 0.0))
+        return super().gain(alpha, s, self.directed(q))
 
     def outside(self, s: FloatArray, q: FloatArray) -> tuple[FloatArray, FloatArray]:
         """With the truncation's slope c/2 and curvature c²/4 at w = 0; a weight that would be negative has no use."""
@@ -322,6 +356,41 @@ class NonNegative(ARD):
         for weights that are independent in the posterior. The smooth factor is part of the integral already.
         """
         return float((np.log(2) + log_ndtr(mean / np.sqrt(var))).sum()) if self.exact else 0.0
+
+
+@dataclass(frozen=True)
+class Signed(ARD):
+    """ARD for Gaussian noise in which some weights may not be negative: a column whose weight would be leaves.
+
+    At a maximum every such weight has a positive posterior mean, which is then the mode under the truncated prior too.
+    """
+
+    positive: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool))
+    """Which weights may not be negative."""
+
+    @property
+    def rules(self) -> Rules | None:
+        """Those of ARD where one rule serves all columns."""
+        if self.positive.any() and not self.positive.all():
+            return None
+        return Rules(self.a, self.b, min_alpha=self.min_alpha, positive=bool(self.positive.any()))
+
+    def of(self, columns: IntArray | BoolArray) -> Self:
+        """Of some of the weights."""
+        return replace(super().of(columns), positive=self.positive[columns])
+
+    def directed(self, q: FloatArray) -> FloatArray:
+        """A weight that the data would make negative is of no use where it may not be."""
+        bars = self.positive if q.ndim == 1 else self.positive[:, None]
+        return np.where(bars, np.maximum(q, 0.0), q)
+
+    def candidate(self, s: FloatArray, q: FloatArray) -> FloatArray:
+        """As ARD."""
+        return super().candidate(s, self.directed(q))
+
+    def gain(self, alpha: FloatArray, s: FloatArray, q: FloatArray) -> FloatArray:
+        """As ARD; a weight that is in and would be negative brings what it costs."""
+        return super().gain(alpha, s, self.directed(q))
 
 
 def best_moves(prior: Prior, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray) -> Moves:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsebayes.core.linalg import weighted_gram
+from sparsebayes.core.linalg import correlation_of, weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 from sparsebayes.data.formed import FormedColumns
 from sparsebayes.data.on_the_fly import OnTheFly
@@ -241,6 +241,13 @@ class DenseRows(OnTheFly):
         scaled = root / self.scale
         product = self.X @ scaled.T - scaled @ self.mean
         return np.asarray(self.root_weight**2 * (product**2).sum(axis=1))
+
+    def correlation(self, which: IntArray) -> FloatArray:
+        """Correlations between some of the columns; the rows count by their weights."""
+        columns = self.columns(which)
+        unit = self.root_weight / np.sqrt((self.root_weight**2).sum())
+        columns -= np.outer(unit, unit @ columns)
+        return correlation_of(columns.T @ columns)
 
     def _row_blocks(self, least: int = 1) -> Iterator[tuple[slice, FloatArray]]:
         """Φ diag(scale) in pieces of a few rows; dividing the sums by the scale afterwards is less work."""

@@ -85,3 +85,10 @@ class Design(Columns, Protocol):
 
     def unweighted(self) -> Self:
         """All rows alike, for likelihoods that take the weights into their sites."""
+
+
+class FeatureDesign(Design, Protocol):
+    """Candidate columns that are the features themselves."""
+
+    def correlation(self, which: IntArray) -> FloatArray:
+        """Correlations between some of the columns; the rows count by their weights."""

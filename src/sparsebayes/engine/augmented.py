@@ -17,9 +17,10 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.candidates import under_sites
 from sparsebayes.engine.chain import Chain, Place, Stretch, added
 from sparsebayes.engine.flips import Sums
+from sparsebayes.engine.group_sets import sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.sets import Draw, Sets
+from sparsebayes.engine.sets import Draw
 
 FLIPS = 12
 """Flips of a sweep: about the work of computing everything for the new sites."""
@@ -49,11 +50,17 @@ class Augmented:
     problem: Problem
     log_prior: FloatArray
     prior: InclusionPrior
+    labels: IntArray | None = None
+    """The group of every column, where groups are in or out."""
 
     @cached_property
     def Phi(self) -> FloatArray:
         """All columns, formed."""
         return self.problem.design.columns(slice(None))
+
+    def columns(self, active: IntArray) -> IntArray:
+        """The columns of a set of columns, or of groups."""
+        return active if self.labels is None else np.flatnonzero(np.isin(self.labels, active))
 
     def first_predictor(self) -> FloatArray:
         """Of the model without weights."""
@@ -76,19 +83,19 @@ class Augmented:
         sites = likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
         rows = under_sites(self.Phi, sites, problem.flat_intercept)
         design = DenseRows.formed(rows.Phi)
-        prepare(design, place.active)
+        prepare(design, self.columns(place.active))
         least_squares = LeastSquares(
             design=design,
             t=rows.t,
             n_weighted=float(np.sum(sites.precision)),
             flat_intercept=problem.flat_intercept,
         )
-        sets = Sets(least_squares, self.log_prior, self.prior, learns_noise=False)
+        sets = sets_of(least_squares, self.log_prior, self.prior, self.labels, learns_noise=False)
         chain = ExactChain(sets, place.rng)
         chain.sweep(place.active, FLIPS)
         active = np.sort(chain.active)
         draw = sets.draw(active, chain.c, chain.rng)
-        level = rows.level + draw.level - float(rows.means[active] @ draw.weights)
+        level = rows.level + draw.level - float(rows.means[draw.active] @ draw.weights)
         return Place(active, chain.slab, chain.rng), Sums(*chain.flips.sums), replace(draw, level=level, share=1.0)
 
 

@@ -4,16 +4,18 @@ One wide pass over the design: the only place where a search on a likelihood tha
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from sparsebayes.core.likelihoods import Sites
 from sparsebayes.core.prices import Marginal, chosen
-from sparsebayes.core.priors import Moves, best_moves
+from sparsebayes.core.priors import Moves
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.moves import Surroundings, unit_blocks
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scale_fit import ScaleFit
 from sparsebayes.engine.state import COPY
@@ -70,11 +72,24 @@ class Candidates:
         """The best change of every single precision by the view; copies have no move."""
         alpha, (s, q) = self.alpha(), self.factors(problem)
         inside = np.isfinite(alpha)
-        price = Marginal.at(problem.price, self.fit.active).of(inside, problem.price.nats)
-        moves = best_moves(problem.prior, s, q, alpha, price)
+        price = Marginal.at(problem.price, problem.prior.units(self.fit.active)).of(inside, problem.price.nats)
+        moves = problem.prior.moves(s, q, alpha, price, partial(self.blocks, problem))
         gain = np.where(self.copy & ~inside, 0.0, moves.gain)
         gain[self.fit.active[self.fit.alpha <= problem.prior.min_alpha]] = 0.0  # they would go on, but may not
         return moves._replace(gain=gain)
+
+    def blocks(self, problem: Problem, units: IntArray) -> tuple[FloatArray, FloatArray]:
+        """S and Q of units of columns, as if none of their columns were in the model."""
+        view = self.fit.view
+        b = np.broadcast_to(np.asarray(view.sites.precision), len(problem.t))
+        Phi = problem.design.columns(units.ravel())
+        if problem.flat_intercept:
+            Phi = Phi - b @ Phi / b.sum()
+        Phi = (np.sqrt(b)[:, None] * Phi).reshape(-1, *units.shape)
+        own = np.einsum("nui,nuj->uij", Phi, Phi, optimize=True)
+        mean, Sigma = self.fit.point.weights(problem, view), view.posterior.covariance()
+        at = Surroundings(own, self.across, self.Q, self.fit.active, self.alpha(), mean, Sigma)
+        return unit_blocks(at, units)
 
 
 class Rows(NamedTuple):

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from sparsebayes.core.special import log_sum
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.flips import Sums, make_flips
+from sparsebayes.engine.flips import Sums
 from sparsebayes.engine.sets import Draw, Sets
 from sparsebayes.engine.spectrum import Spectrum
 
@@ -37,6 +37,8 @@ class Place:
     rng: np.random.Generator
     eta: FloatArray | None = None
     """The predictor, where sites are drawn from it."""
+    noise: float | None = None
+    """The noise variance, where sites depend on it."""
 
 
 @dataclass
@@ -62,9 +64,7 @@ class Chain:
     def __init__(self, sets: Sets, rng: np.random.Generator) -> None:
         self.sets, self.rng, self.slab = sets, rng, -1
         n_movable = int(sets.movable.sum())
-        self.flips = make_flips(
-            sets.gram_row, sets.rows, sets.problem.projection, sets.log_prior, sets.n, TRIED / max(n_movable, 1)
-        )
+        self.flips = sets.flips(TRIED / max(n_movable, 1))
 
     def start(self, active: IntArray, slab: int) -> None:
         """Take up a set; c is drawn where it is not known."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsebayes.core.linalg import typical
 from sparsebayes.core.prices import Price
 from sparsebayes.core.priors import Prior
 from sparsebayes.core.scales import TINY
@@ -61,15 +62,15 @@ def exchanges(
     var = Sigma.diagonal()
     F = across[outside] @ Sigma
     s = S[outside, None] + F**2 / var
-    q = Q[outside, None] + F * (mean / var)
+    q = _after_deletion(Q[outside], F / var, mean)
     own = prior.of(outside)
     nats = np.broadcast_to(price.nats, len(S)) * price.factor(len(active))
     inside = prior.of(active)
     gamma = np.clip(1 - alpha * var, 0.0, 1.0)
-    present = inside.gain(alpha, gamma / var, mean / var) + inside.log_density(alpha) - nats[active]
+    present = inside.gain(alpha, gamma / var, typical(mean) / var) + inside.log_density(alpha) - nats[active]
     if prior.is_scale_free and np.ndim(price.nats) == 0:
         # The largest q²/s brings most: only that one needs its logarithm.
-        place = np.argmax(q**2 / np.maximum(s, TINY), axis=0)
+        place = np.argmax(own.directed(q) ** 2 / np.maximum(s, TINY), axis=0)
     else:
         place = np.argmax([_worth(own, s_i, q_i, nats[outside]) for s_i, q_i in zip(s.T, q.T, strict=True)], axis=1)
     into, each = outside[place], np.arange(len(active))
@@ -77,6 +78,17 @@ def exchanges(
     scales, worth = best.candidate(s, q), _worth(best, s, q, nats[into])
     order = np.argsort(-(worth - present))
     return Exchange(active[order], into[order], scales[order], (worth - present)[order])
+
+
+def _after_deletion(Q: FloatArray, F: FloatArray, mean: FloatArray) -> FloatArray:
+    """q of every candidate (rows) after each deletion (columns); of several outputs the root mean square.
+
+    The mean square over outputs of Q + F μ is that of Q, plus 2F times the mean of Qμ, plus F² times that of μ.
+    """
+    if Q.ndim == 1:
+        return np.asarray(Q[:, None] + F * mean)
+    square = typical(Q)[:, None] ** 2 + 2 * F * (Q @ mean.T) / Q.shape[1] + (F * typical(mean)) ** 2
+    return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
 
 def _worth(prior: Prior, s: FloatArray, q: FloatArray, nats: FloatArray) -> FloatArray:

@@ -28,6 +28,11 @@ PERTURBED_TOL = 1e-2
 times as much ends at the same models."""
 
 
+def exchanges_count(problem: LeastSquares) -> bool:
+    """Whether exchanges are looked at: columns have a price, and move one by one."""
+    return not is_free(problem.price) and problem.prior.ties is None
+
+
 def climb(
     problem: LeastSquares, start: Solution, limits: Limits, trace: Trace, settings: Settings
 ) -> tuple[Snapshot, bool]:
@@ -40,7 +45,7 @@ def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> 
     for _ in range(settings.max_iter):
         converged = ascent.run(limits, trace, settings.max_iter, settings.callback)
         snapshot = ascent.snapshot()
-        if not converged or is_free(ascent.problem.price):
+        if not converged or not exchanges_count(ascent.problem):
             break
         found = snapshot.best_exchanges
         if found.best_gain <= limits.tol:
@@ -85,7 +90,7 @@ def search(problem: LeastSquares, start: Solution, trace: Trace, settings: Setti
     """
     if not len(start.active) and problem.is_scale_free and problem.total_price([0]) == 0:
         return cold_start(problem, trace, settings)
-    limits = Limits(settings.tol)
+    limits = Limits(settings.tol, hold_noise=problem.known_noise is not None)
     best, converged = climb(problem, start, limits, trace, settings)
     if is_free(problem.price) or not converged:
         return best, converged
@@ -122,4 +127,4 @@ def certificate(snapshot: Snapshot, hold_noise: bool = False) -> float:
     gap = float(snapshot.best_moves.gain.max(initial=0.0))
     if not hold_noise:
         gap = max(gap, snapshot.problem.noise_left(snapshot))
-    return gap if is_free(snapshot.problem.price) else max(gap, snapshot.best_exchanges.best_gain)
+    return max(gap, snapshot.best_exchanges.best_gain) if exchanges_count(snapshot.problem) else gap

@@ -88,6 +88,8 @@ class LeastSquares:
     """Precision with which a batch solver starts; None: the prior gives the predictor variance one."""
     start_noise: float = INITIAL_NOISE
     """Noise with which a batch solver starts."""
+    known_noise: float | None = None
+    """The noise variance where it is known; None: it is learned. The search alone takes it into account."""
 
     @property
     def n(self) -> float:
@@ -117,7 +119,12 @@ class LeastSquares:
     @cached_property
     def is_scale_free(self) -> bool:
         """Whether neither price nor prior changes when σ² and all prior variances are multiplied by one factor."""
-        return is_free(self.price) and self.prior.is_scale_free
+        return is_free(self.price) and self.prior.is_scale_free and self.known_noise is None
+
+    @property
+    def first_noise(self) -> float:
+        """Noise with which a search from nothing starts."""
+        return INITIAL_NOISE if self.known_noise is None else self.known_noise
 
     def marginal_price(self, k: int) -> Marginal:
         """Of a model of so many units, where all have one price; a search asks again and again."""
@@ -128,6 +135,19 @@ class LeastSquares:
     @cached_property
     def _marginals(self) -> dict[int, Marginal]:
         """By the number of units, as far as they were asked for. A cached function could not be sent to a worker."""
+        return {}
+
+    def own_products(self, units: IntArray) -> FloatArray:
+        """Φ_uᵀΦ_u of units of one size, a row of columns for each; computed once."""
+        key = units.shape[1], len(units), int(units[0, 0])
+        if key not in self._own_products:
+            columns = self.design.columns(units.ravel()).reshape(-1, *units.shape)
+            self._own_products[key] = np.einsum("nui,nuj->uij", columns, columns, optimize=True)
+        return self._own_products[key]
+
+    @cached_property
+    def _own_products(self) -> dict[tuple[int, int, int], FloatArray]:
+        """By the size of the units, their number and their first column, which tell the units of one prior apart."""
         return {}
 
     def total_price(self, active: IntArray | list[int]) -> float:
@@ -186,10 +206,14 @@ class LeastSquares:
         return model.residual, model.noise, model.gamma_sum, self.n, self.c, d
 
     def next_noise(self, model: "AnyState | Snapshot") -> float:
-        """σ² by MacKay's rule, kept above the floor."""
+        """σ² by MacKay's rule, kept above the floor; or the known one."""
+        if self.known_noise is not None:
+            return self.known_noise
         return max(noise_mackay(*self.noise_terms(model)), NOISE_FLOOR)
 
     def noise_left(self, model: "AnyState | Snapshot") -> float:
-        """Nats to be had from the noise variance; none when it would go below its floor."""
+        """Nats to be had from the noise variance; none when it is known or would go below its floor."""
+        if self.known_noise is not None:
+            return 0.0
         at_floor = model.noise <= NOISE_FLOOR and self.next_noise(model) <= NOISE_FLOOR
         return 0.0 if at_floor else noise_gain(*self.noise_terms(model))

@@ -11,10 +11,10 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.engine import augmented, averaging, chain
 from sparsebayes.engine.augmented import FLIPS, Augmented
 from sparsebayes.engine.averaging import Averaged, Run, Schedule, average, first_sets, prepare
+from sparsebayes.engine.group_sets import by_columns, group_score, sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Callback
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.sets import Sets
 from sparsebayes.engine.shared_sites import average_under_sites
 
 LOGISTIC_VARIANCE = np.pi**2 / 3
@@ -42,14 +42,17 @@ class Chains:
         round: int = averaging.ROUND,
     ) -> Averaged:
         """What they find; `score` says how well each column goes with the target."""
-        return average(
+        if odds.labels is not None:
+            start, n_rows = np.unique(odds.labels[start]), int(n_rows / odds.per_unit)
+        found = average(
             run,
-            first_sets(start, score, odds.log_prior, n_rows, self.n_chains),
+            first_sets(start, group_score(score, odds.labels), odds.log_prior, n_rows, self.n_chains),
             Schedule(settling, round, self.max_flips),
             seed=self.seed,
             n_jobs=self.n_jobs,
             callback=self.callback,
         )
+        return by_columns(found, odds.labels)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Odds:
     """Log prior odds of each column relative to the inclusion rate; infinite: always in, or never."""
     rate: float | None
     """The inclusion rate where it is not learned."""
+    labels: IntArray | None = None
+    """The group of every column, where groups are in or out; `log_prior` then has an entry for each group."""
 
     @classmethod
     def of(cls, nats: FloatArray | float | None, usual: float, usable: BoolArray) -> "Odds":
@@ -75,21 +80,36 @@ class Odds:
         relative = np.where(np.asarray(nats) > 0, usual - np.asarray(nats), np.inf)
         return cls(np.where(usable, relative, -np.inf), None)
 
+    def grouped(self, labels: IntArray) -> "Odds":
+        """The same for groups of columns, which are usable if one of their columns is."""
+        log_prior = np.full(labels.max() + 1, -np.inf)
+        np.maximum.at(log_prior, labels, self.log_prior)
+        return Odds(log_prior, self.rate, labels)
+
+    @property
+    def per_unit(self) -> float:
+        """Columns in a group, on average."""
+        return 1.0 if self.labels is None else len(self.labels) / len(self.log_prior)
+
     def prior(self, noise: float = 1.0, typical: float = np.inf, dense: float = 0.0) -> InclusionPrior:
-        """The prior of sets of the columns that may be in or out."""
-        return InclusionPrior.of(int(np.isfinite(self.log_prior).sum()), self.rate, noise, typical, dense)
+        """The prior of sets of the columns, or groups, that may be in or out.
+
+        The share of the variance that they explain counts columns.
+        """
+        n_units = int(np.isfinite(self.log_prior).sum())
+        return InclusionPrior.of(n_units, self.rate, noise / self.per_unit, typical, dense)
 
 
 def average_regression(problem: LeastSquares, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
-    """Of a least-squares problem whose noise is learned."""
-    sets = Sets(problem, odds.log_prior, odds.prior())
+    """Of a least-squares problem; a noise that is known must be one."""
+    sets = sets_of(problem, odds.log_prior, odds.prior(), odds.labels, learns_noise=problem.known_noise is None)
     prepare(sets)
     return chains.sample(partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows)
 
 
 def average_classes(problem: Problem, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
     """Of a logistic problem, by drawing its sites."""
-    sampler = Augmented(problem, odds.log_prior, odds.prior(LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE))
+    sampler = Augmented(problem, odds.log_prior, odds.prior(LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE), odds.labels)
     residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
     lengths = FLIPS * augmented.SETTLING, FLIPS * augmented.ROUND
     return chains.sample(sampler.run, odds, start, problem.design.project(residual), len(problem.t), *lengths)
@@ -108,7 +128,7 @@ def average_by_sites(
     prior = odds.prior(noise, typical, DENSE)
 
     def sample(least_squares: LeastSquares) -> Averaged:
-        sets = Sets(least_squares, odds.log_prior, prior, learns_noise=False)
+        sets = sets_of(least_squares, odds.log_prior, prior, odds.labels, learns_noise=False)
         prepare(sets)
         return chains.sample(partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t))
 

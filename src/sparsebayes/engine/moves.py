@@ -1,10 +1,11 @@
 """What each column, or unit of columns, would bring to a model: s and q from its state, the moves from its prior."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sparsebayes.core.linalg import typical
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
@@ -16,33 +17,66 @@ if TYPE_CHECKING:
 
 def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
     """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
-    s, q, active = model.S.copy(), model.Q.copy(), model.active
+    s, q, active = model.S.copy(), typical(model.Q).copy(), model.active
     var = model.Sigma.diagonal()
     s[active] = relevance(model.alpha[active], var) / var
-    q[active] = model.mean / var
+    q[active] = typical(model.mean) / var
     return s, q
 
 
-def unit_block(model: "State | Snapshot", unit: IntArray) -> tuple[FloatArray, FloatArray]:
-    """S (as a matrix) and Q of the columns of a unit, as if none of them were in the model.
+class Surroundings(NamedTuple):
+    """What is needed to see units of columns as if they were not in the model."""
 
-    Outside, S = βG - β²PΣPᵀ with G the unit's own products and P those with the model. Inside, the unit's block of Σ is
-    (A + S)⁻¹, and its μ is that times Q.
+    own: FloatArray
+    """Φ_uᵀBΦ_u of every unit."""
+    across: FloatArray
+    """φᵀBΦ of every candidate with every column of the model."""
+    Q: FloatArray
+    """Of every candidate, as the whole model sees it."""
+    active: IntArray
+    alpha: FloatArray
+    """Of every candidate; ∞ outside the model."""
+    mean: FloatArray
+    Sigma: FloatArray
+
+
+def unit_blocks(at: Surroundings, units: IntArray) -> tuple[FloatArray, FloatArray]:
+    """S (as matrices) and Q of units of one size, as if none of their columns were in the model.
+
+    Outside, S = Φ_uᵀBΦ_u - PΣPᵀ with P the unit's products with the model. Inside, the unit's block of Σ is (A + S)⁻¹,
+    and its μ is that times Q.
     """
+    P = at.across[units]
+    S, Q = at.own - (P @ at.Sigma) @ P.swapaxes(1, 2), at.Q[units].copy()
+    inside = np.flatnonzero(np.isfinite(at.alpha[units[:, 0]]))
+    if len(inside):
+        place = np.full(len(at.alpha), -1)
+        place[at.active] = np.arange(len(at.active))
+        S[inside], Q[inside] = inside_blocks(at.alpha[at.active], at.mean, at.Sigma, place[units[inside]])
+    return S, Q
+
+
+def inside_blocks(
+    alpha: FloatArray, mean: FloatArray, Sigma: FloatArray, units: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """S and Q of units of a model, given by their places among its columns."""
+    precision = np.asarray(np.linalg.inv(Sigma[units[:, :, None], units[:, None, :]]), dtype=np.float64)
+    S = precision - np.eye(units.shape[1]) * alpha[units][:, None, :]
+    return S, (precision @ mean[units][:, :, None])[:, :, 0]
+
+
+def search_blocks(model: "State | Snapshot", units: IntArray) -> tuple[FloatArray, FloatArray]:
+    """The same under the model of a Gaussian search."""
     beta, problem = 1 / model.noise, model.problem
-    if np.isinf(model.alpha[unit[0]]):
-        P = model.gram[unit]
-        S = beta * problem.design.gram_columns(unit)[unit] - beta**2 * P @ model.Sigma @ P.T
-        return S, beta * (problem.projection[unit] - P @ model.mean)
-    active = list(model.active)
-    place = [active.index(j) for j in unit]
-    precision = np.asarray(np.linalg.inv(model.Sigma[np.ix_(place, place)]), dtype=np.float64)
-    return precision - np.diag(model.alpha[unit]), precision @ model.mean[place]
+    Q = beta * (problem.projection - model.gram @ model.mean)
+    active = np.array(model.active, dtype=np.intp)
+    own = beta * problem.own_products(units)
+    return unit_blocks(Surroundings(own, beta * model.gram, Q, active, model.alpha, model.mean, model.Sigma), units)
 
 
 def unit_moves(model: "State | Snapshot", price: Marginal) -> Moves:
     """The best change of every unit, given all others; a copy of a column in the model has no move."""
     problem, inside = model.problem, np.isfinite(model.alpha)
-    prices, block = price.of(inside, problem.price.nats), partial(unit_block, model)
-    moves = problem.prior.at_noise(model.noise).moves(*model.factors(), model.alpha, prices, block)
+    prices, blocks = price.of(inside, problem.price.nats), partial(search_blocks, model)
+    moves = problem.prior.at_noise(model.noise).moves(*model.factors(), model.alpha, prices, blocks)
     return moves._replace(gain=np.where((model.copies > 0) & ~inside, 0.0, moves.gain))

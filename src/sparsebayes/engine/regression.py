@@ -9,7 +9,7 @@ from sparsebayes.core.types import FloatArray
 from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch, reweighted
 from sparsebayes.engine.gaussian_search import certificate, search
-from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Noise, NoiseStep, Solution, empty
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Noise, NoiseStep, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
@@ -45,7 +45,7 @@ def by_reweighting(problem: LeastSquares, lasso: Lasso | None, trace: Trace, set
 
 def from_nothing(problem: LeastSquares, lasso: Lasso | None, trace: Trace, settings: Settings) -> Solution:
     """The search alone."""
-    return empty(INITIAL_NOISE)
+    return empty(problem.first_noise)
 
 
 SOLVERS: dict[str, Find] = {
@@ -78,7 +78,7 @@ def solve(
     best, converged = search(problem, start, trace, settings)
     if not is_free(problem.price) and len(start.active):
         other = Trace()
-        rival, arrived = search(problem, empty(INITIAL_NOISE), other, settings)
+        rival, arrived = search(problem, empty(problem.first_noise), other, settings)
         if arrived and rival.priced_evidence > best.priced_evidence + settings.tol:
             best, converged, trace = rival, True, other
     return described(best, converged, trace)
@@ -96,7 +96,7 @@ def described(snapshot: Snapshot, converged: bool, trace: Trace, hold_noise: boo
         worth=snapshot.best_moves.worth,
         gap=certificate(snapshot, hold_noise),
         converged=converged,
-        noise_at_floor=bool(snapshot.noise <= NOISE_FLOOR),
+        noise_at_floor=bool(snapshot.noise <= NOISE_FLOOR and snapshot.problem.known_noise is None),
         trace=trace,
     )
 

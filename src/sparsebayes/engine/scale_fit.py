@@ -14,6 +14,7 @@ from sparsebayes.core.scales import noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns
 from sparsebayes.engine.batch import PRUNE_BELOW
+from sparsebayes.engine.moves import inside_blocks
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scales import newton_step
 from sparsebayes.engine.view import Point, View
@@ -51,7 +52,7 @@ class ScaleFit:
 
     def priced(self, problem: Problem) -> float:
         """Log evidence less the price of what is kept."""
-        return self.evidence - total(problem.price, self.active)
+        return self.evidence - total(problem.price, problem.prior.units(self.active))
 
     def factors(self, problem: Problem) -> tuple[FloatArray, FloatArray]:
         """s and q of the kept columns: γ/Σ_jj and μ_j/Σ_jj."""
@@ -61,7 +62,8 @@ class ScaleFit:
     def worth(self, problem: Problem) -> FloatArray:
         """Nats that each kept column brings at its best precision, by the view."""
         prior, (s, q) = problem.prior.of(self.active), self.factors(problem)
-        return prior.gain(prior.candidate(s, q), s, q)
+        mean, Sigma = self.point.weights(problem, self.view), self.view.posterior.covariance
+        return prior.worth(s, q, self.alpha, lambda units: inside_blocks(self.alpha, mean, Sigma(), units))
 
 
 def fit_scales(
@@ -137,7 +139,8 @@ class _ScaleFitting:
         lowest = np.log(least / alpha)
         if lowest.max(initial=-np.inf) < -AT_BOUND:
             return np.maximum(newton_step(alpha, mean, Sigma, self.prior)[0], lowest)
-        free = (lowest < -AT_BOUND) | (alpha * (mean**2 + posterior.var) < 1)
+        energy = _over_ties(self.prior.ties, alpha * (mean**2 + posterior.var))
+        free = (lowest < -AT_BOUND) | (energy < 1)
         step = np.zeros(len(alpha))
         step[free], _ = newton_step(alpha[free], mean[free], Sigma[np.ix_(free, free)], self.prior.of(free))
         return np.maximum(step, lowest)
@@ -172,6 +175,14 @@ class _ScaleFitting:
 
     def _result(self, converged: bool) -> ScaleFit:
         return ScaleFit(self.active, self.alpha, self.point, self.design, self.view, self.evidence, converged, self.tol)
+
+
+def _over_ties(ties: IntArray | None, values: FloatArray) -> FloatArray:
+    """Means over the columns that share a precision."""
+    if ties is None:
+        return values
+    shared = np.unique(ties, return_inverse=True)[1]
+    return np.asarray((np.bincount(shared, values) / np.bincount(shared))[shared])
 
 
 def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> ScaleFit:

@@ -38,7 +38,7 @@ def newton_step(
     if not len(alpha):
         return np.zeros(0), 0.0
     own_slope, own_curvature = prior.newton_terms(alpha)
-    if compiled.COMPILED:
+    if compiled.COMPILED and prior.ties is None:
         return compiled.native.newton_step(
             alpha, mean, np.asfortranarray(Sigma), n, own_slope, own_curvature,
             longest=LONGEST, min_gamma=MIN_GAMMA, damping=DAMPING,
@@ -47,18 +47,23 @@ def newton_step(
     unit = np.maximum(1 - alpha * var, MIN_GAMMA)
     pulled = alpha * mean**2
     energy = pulled + alpha * var
-    slope = (0.5 * (1 - energy) + own_slope) / unit
-    scaled = alpha / unit
-    curvature = np.multiply.outer(mean, -scaled * mean)
-    curvature *= scaled[:, None]
-    curvature -= (0.5 * scaled[:, None] * scaled) * Sigma
+    slope = 0.5 * (1 - energy) + own_slope
+    curvature = np.multiply.outer(mean, -alpha * mean)
+    curvature *= alpha[:, None]
+    curvature -= (0.5 * alpha[:, None] * alpha) * Sigma
     curvature *= Sigma
     if np.isfinite(n):
-        curvature -= np.multiply.outer(pulled / unit, pulled / (2 * n * unit))
-    curvature.flat[:: len(alpha) + 1] += (0.5 * energy + own_curvature) / unit**2
-    step = _uphill(curvature, slope)
-    promise = 0.5 * float(slope @ step)
-    return np.clip(step / unit, -LONGEST, LONGEST), promise
+        curvature -= np.multiply.outer(pulled, pulled / (2 * n))
+    curvature.flat[:: len(alpha) + 1] += 0.5 * energy + own_curvature
+    shared = np.arange(len(alpha))
+    if prior.ties is not None:  # one step for all columns of a group: the sums of their slopes and curvatures
+        shared = np.unique(prior.ties, return_inverse=True)[1]
+        member = np.eye(shared.max() + 1)[shared]
+        slope, curvature = slope @ member, member.T @ curvature @ member
+        unit = np.sqrt(unit**2 @ member)
+    step = _uphill(curvature / np.multiply.outer(unit, unit), slope / unit)
+    promise = 0.5 * float(slope / unit @ step)
+    return np.clip((step / unit)[shared], -LONGEST, LONGEST), promise
 
 
 def _uphill(curvature: FloatArray, slope: FloatArray) -> FloatArray:

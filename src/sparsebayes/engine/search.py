@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sparsebayes.core.prices import cheaper, is_free
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.candidates import Candidates, least_squares
 from sparsebayes.engine.exchange import Exchange, exchanges
@@ -92,6 +92,11 @@ class Search:
         return is_free(self.problem.price)
 
     @property
+    def exchanges_count(self) -> bool:
+        """Whether exchanges are looked at: columns have a price, and move one by one."""
+        return not self.is_free and self.problem.prior.ties is None
+
+    @property
     def min_rise(self) -> float:
         """Nats that a move must really bring."""
         return self.tol if self.is_free else max(self.tol, MIN_RISE)
@@ -147,15 +152,15 @@ class Search:
         there = with_more(self.problem, here, columns, scales, LOOSE, drop_worthless=self.is_free)
         there = self._pruned(there)
         if self.better(there, at.fit):
-            n_added = len(np.setdiff1d(there.active, at.fit.active))
+            n_added = len(self.problem.prior.units(np.setdiff1d(there.active, at.fit.active)))
             return Standing(there, at.refused, exact=at.exact), n_added
-        best = [j for j in np.argsort(-gain)[:TRIES].tolist() if gain[j] > self.min_rise]
-        for j in best if columns.tolist() != best[:1] else best[1:]:
-            one = np.array([j], dtype=np.intp)
+        best = [int(j) for j in self.problem.prior.units(np.argsort(-gain))[:TRIES] if gain[j] > self.min_rise]
+        alone = [self.problem.prior.unit(j) for j in best]
+        for one in alone if not np.array_equal(np.sort(columns), alone[0]) else alone[1:]:
             there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
             if self.better(there, at.fit):
                 return Standing(there, at.refused, exact=at.exact), 1
-        return replace(at, refused=at.refused.union(columns.tolist(), best)), 0
+        return replace(at, refused=at.refused.union(columns.tolist(), *(one.tolist() for one in alone))), 0
 
     def propose(
         self, fit: ScaleFit, found: Candidates, gain: FloatArray, room: int
@@ -171,7 +176,7 @@ class Search:
         inside, new = alpha[: len(fit.active)], np.flatnonzero(np.isfinite(alpha[len(fit.active) :])) + len(fit.active)
         others = np.where(np.isfinite(inside), inside, fit.alpha)
         if not len(new):  # the first addition was taken back: the best column alone
-            j = np.array([np.argmax(gain)], dtype=np.intp)
+            j = self.problem.prior.unit(int(np.argmax(gain)))
             return j, found.moves(self.problem).alpha[j], fit.alpha
         return columns[new], alpha[new], others
 
@@ -182,7 +187,11 @@ class Search:
         if len(some) > WORKING_SET:
             rest = np.linspace(BEST, len(some) - 1, WORKING_SET - BEST).astype(np.intp)
             some = np.append(some[:BEST], some[rest])
-        return np.sort(some)
+        return np.sort(self.problem.prior.closed(some))
+
+    def _unit(self, fit: ScaleFit, k: int) -> BoolArray:
+        """The columns of a model that leave together with its k-th."""
+        return np.isin(fit.active, self.problem.prior.unit(int(fit.active[k])))
 
     def _pruned(self, fit: ScaleFit) -> ScaleFit:
         """Without the columns that are not worth their price, one after the other, by the real evidence."""
@@ -195,11 +204,12 @@ class Search:
             doubtful = [k for k in np.argsort(worth - price) if worth[k] < price[k] and fit.active[k] not in needed]
             if not doubtful:
                 return fit
-            there = without(self.problem, fit, np.arange(len(fit.active)) == doubtful[0], LOOSE)
+            leaves = self._unit(fit, doubtful[0])
+            there = without(self.problem, fit, leaves, LOOSE)
             if there.priced(self.problem) >= fit.priced(self.problem):
                 fit = there
             else:
-                needed.add(int(fit.active[doubtful[0]]))
+                needed.update(fit.active[leaves].tolist())
 
     # --- deletions and exchanges ---
 
@@ -216,10 +226,11 @@ class Search:
         for k in np.argsort(worth[at.fit.active]):
             j = int(at.fit.active[k])
             if worth[j] < DOUBT * price[j] and j not in lost:
-                there = without(self.problem, at.fit, np.arange(len(at.fit.active)) == k, self.tol)
+                leaves = self._unit(at.fit, k)
+                there = without(self.problem, at.fit, leaves, self.tol)
                 if self.better(there, at.fit):
                     return Standing(there, exact=there)
-                lost[j] = at.fit.evidence - there.evidence
+                lost |= dict.fromkeys(at.fit.active[leaves].tolist(), at.fit.evidence - there.evidence)
         return replace(at, lost=lost)
 
     def exchanges(self, at: Standing, found: Candidates) -> Exchange:
@@ -236,7 +247,7 @@ class Search:
 
     def _exchanged(self, at: Standing, found: Candidates) -> Standing:
         """The model with one column exchanged, if that is better by the real evidence."""
-        if self.is_free:
+        if not self.exchanges_count:
             return at
         some, fit = self.exchanges(at, found), at.fit
         for i, j, alpha, gain in zip(*some, strict=True):
@@ -266,7 +277,7 @@ class Search:
             gain[j] = max(price[j] - nats, 0.0)
         rise = without_one.fit.priced(self.problem) - at.fit.priced(self.problem)  # of a search that was cut short
         gap = max(float(gain.max(initial=0.0)), rise)
-        return worth, gap if self.is_free else max(gap, self.exchanges(at, found).best_gain)
+        return worth, max(gap, self.exchanges(at, found).best_gain) if self.exchanges_count else gap
 
 
 def climb(

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.engine.flips import make_flips
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 from sparsebayes.engine.spectrum import OfColumns, OfRows, Spectrum
 
@@ -106,6 +108,10 @@ class Sets:
         weights, noise = (self._draw_by_rows if self.by_rows(len(active)) else self._draw_by_columns)(active, c, rng)
         spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
         return Draw(active, weights, noise, spread * rng.standard_normal())
+
+    def flips(self, spread: float) -> Any:
+        """The state of a chain; `spread` says how eagerly unlikely columns are tried."""
+        return make_flips(self.gram_row, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
     def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """From the posterior's Cholesky factor."""

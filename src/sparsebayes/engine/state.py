@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from sparsebayes.core.evidence import log_evidence, log_hyper_prior
-from sparsebayes.core.linalg import JITTER_LADDER
+from sparsebayes.core.linalg import JITTER_LADDER, typical
 from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
@@ -58,6 +58,8 @@ class State:
     An action changes S and Q of every candidate, but the next few actions are nearly always among the few best. So a
     survey recomputes all and chooses a working set; actions keep that current until a candidate outside it may bring
     more than any inside (`outside_gain`). S and Q of the others are those of the last survey.
+
+    The problem may have several outputs (engine/outputs.py). Then μ and Q have a column for each.
     """
 
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
@@ -72,12 +74,15 @@ class State:
             self._include(int(j), float(alpha), start.active)
         self.working: IntArray = np.empty(0, dtype=np.intp)
         self.outside_gain = 0.0
-        self.S, self.Q = np.empty(problem.n_columns), np.empty(problem.n_columns)
+        self.S, self.Q = np.empty(problem.n_columns), np.empty_like(problem.projection)
         self.refresh()
 
     def _include(self, j: int, alpha: float, ahead: IntArray) -> None:
-        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same."""
-        if self.copies[j]:
+        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same.
+
+        Not so in a group, whose columns have one precision whatever they are.
+        """
+        if self.copies[j] and self.problem.prior.ties is None:
             norm = np.sqrt(self.problem.column_energy[j] * self.problem.column_energy[self.active])
             twin = self.active[int(np.argmax(np.abs(self.gram[j]) / norm))]
             scale = self.problem.column_energy[j] / self.problem.column_energy[twin]
@@ -110,7 +115,7 @@ class State:
     @property
     def penalty(self) -> float:
         """μᵀAμ."""
-        return float(self.alpha_inside @ self.mean**2)
+        return float(self.alpha_inside @ typical(self.mean) ** 2)
 
     @property
     def variance_sum(self) -> float:
@@ -123,7 +128,7 @@ class State:
         self.refresh()
         outside = np.flatnonzero(np.isinf(self.alpha))
         brings = self.moves(price).gain[outside]
-        order = rank_candidates(brings, self.S[outside], self.Q[outside])
+        order = rank_candidates(brings, self.S[outside], typical(self.Q[outside]))
         count = working_set_size(self.problem.n_columns)
         self.working = outside[order[:count]]
         self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
@@ -142,7 +147,8 @@ class State:
         self.S[working] = beta * p.column_energy[working] - beta**2 * np.einsum("ij,ij->i", projected, projected)
         self.Q[working] = beta * (p.projection[working] - P @ self.mean)
         self._measure()
-        self.evidence = log_evidence(p.fit(self.residual, self.noise), self.mean, alpha, self.posterior.logdet)
+        fit, size = p.fit(self.residual, self.noise), typical(self.mean)
+        self.evidence = log_evidence(fit, size, alpha, self.posterior.logdet)
         self.objective = self.evidence + self._prior_term(active, alpha) + float(log_hyper_prior(beta, p.c, p.d))
 
     def _prior_term(self, columns: list[int], alpha: FloatArray) -> float:
@@ -271,7 +277,7 @@ class State:
             self._add(j, alpha)
         elif np.isinf(alpha):
             action = "delete"
-            self._delete(j, float(s[0]), float(q[0]))
+            self._delete(j, float(s[0]))
         else:
             action = "re-estimate"
             position, change = self.active.index(j), alpha - was
@@ -284,7 +290,7 @@ class State:
         """S and Q of a candidate outside the working set, which were those of the last survey."""
         beta, P = 1 / self.noise, self.gram[j]
         self.S[j] = beta * self.problem.column_energy[j] - beta**2 * float(P @ self.Sigma @ P)
-        self.Q[j] = beta * (self.problem.projection[j] - float(P @ self.mean))
+        self.Q[j] = beta * (self.problem.projection[j] - P @ self.mean)
 
     def _add(self, j: int, alpha: float) -> None:
         beta, M, working = 1 / self.noise, len(self.active), self.working
@@ -296,32 +302,33 @@ class State:
         mean = var * self.Q[j]
         corner = -var * g[:, None]
         self.Sigma = np.block([[self.Sigma + var * np.outer(g, g), corner], [corner.T, np.full((1, 1), var)]])
-        self.mean = np.append(self.mean - mean * g, mean)
+        self.mean = np.concatenate([self.mean - np.multiply.outer(g, mean), [mean]])
         self.S[working] -= var * beta_e**2
-        self.Q[working] -= mean * beta_e
+        self.Q[working] -= np.multiply.outer(beta_e, mean)
         self.active.append(j)
         self.alpha[j] = alpha
 
-    def _delete(self, j: int, s: float, q: float) -> None:
+    def _delete(self, j: int, s: float) -> None:
         position = self.active.index(j)
+        q = self.mean[position] / self.Sigma[position, position]
         self._rank_one(position, 1 / self.Sigma[position, position])
         self.S[j], self.Q[j] = s, q
         if j not in self.working:
             self.working = np.append(self.working, j)
         self.Sigma = np.delete(np.delete(self.Sigma, position, 0), position, 1)
-        self.mean = np.delete(self.mean, position)
+        self.mean = np.delete(self.mean, position, axis=0)
         self.copies -= self._is_copy(self._gram[:, position], j)
         self._gram[:, position : len(self.active) - 1] = self._gram[:, position + 1 : len(self.active)]
         self.active.pop(position)
         self.alpha[j] = np.inf
 
     def _rank_one(self, position: int, kappa: float) -> None:
-        column, mean = self.Sigma[:, position].copy(), self.mean[position]
+        column, mean = self.Sigma[:, position].copy(), self.mean[position].copy()
         common = (self.gram[self.working] @ column) / self.noise  # φ_mᵀ B Φ Σ_j
         self.Sigma -= kappa * np.outer(column, column)
-        self.mean = self.mean - kappa * mean * column
+        self.mean = self.mean - kappa * np.multiply.outer(column, mean)
         self.S[self.working] += kappa * common**2
-        self.Q[self.working] += kappa * mean * common
+        self.Q[self.working] += kappa * np.multiply.outer(common, mean)
 
     def _append_column(self, position: int, j: int, ahead: Callable[[], IntArray]) -> None:
         if position == self._gram.shape[1]:
@@ -343,9 +350,9 @@ AnyState: TypeAlias = "State | _native.State"
 
 
 def state_of(problem: LeastSquares, start: Solution) -> AnyState:
-    """Compiled if available and the prior's rules are, else NumPy."""
+    """Compiled if available and the prior's rules are, else NumPy; several outputs have the NumPy form only."""
     rules, n = problem.prior.rules, problem.n_columns
-    if not compiled.COMPILED or rules is None:
+    if not compiled.COMPILED or rules is None or problem.t.ndim > 1:
         return State(problem, start)
     state = compiled.native.State(
         problem,

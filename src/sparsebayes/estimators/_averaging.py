@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.credible import CLAIMED, CredibleSet, credible_sets
 from sparsebayes.core.types import AnyArray, FloatArray
-from sparsebayes.data.design import Design
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.averaging import AGREEMENT
 from sparsebayes.engine.model_average import Chains, Odds
 from sparsebayes.estimators._averaged import AveragedFit
@@ -117,7 +117,7 @@ class AveragingMixin:
         """What prices say about features beforehand; "auto" says nothing."""
         return Odds.of(None if isinstance(self.min_gain, str) else nats, usual, usable)
 
-    def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[Design], *, single: bool) -> None:
+    def _store_averages(self, fits: Sequence[AveragedFit], designs: Sequence[FeatureDesign], *, single: bool) -> None:
         """Fitted attributes of the averaged model; those of the best single model have been stored before."""
         self._singles, self._fits = self._fits, fits
         coef = np.zeros((len(fits), self.n_features_in_))
@@ -156,22 +156,11 @@ class AveragingMixin:
         return np.flatnonzero(mask) if indices else mask
 
 
-def weighted_correlation(columns: FloatArray, root_weight: FloatArray) -> FloatArray:
-    """Correlations between columns whose rows have been multiplied by √weight."""
-    unit = root_weight / np.sqrt((root_weight**2).sum())
-    columns = columns - np.outer(unit, unit @ columns)
-    length = np.sqrt((columns**2).sum(axis=0))
-    columns = columns / np.where(length > 0, length, 1.0)
-    correlation = columns.T @ columns
-    np.fill_diagonal(correlation, 1.0)
-    return np.asarray(correlation)
-
-
-def sets_of(fit: AveragedFit, design: Design) -> list[CredibleSet]:
+def sets_of(fit: AveragedFit, design: FeatureDesign) -> list[CredibleSet]:
     """The credible sets of one fit."""
     places = np.argsort(-fit.probability[fit.active], kind="stable")[:CANDIDATES]
     features = fit.active[places]
-    correlation = weighted_correlation(design.columns(features), design.root_weight)
+    correlation = design.correlation(features)
     return credible_sets(features, fit.draws[:, places] != 0, fit.share, fit.probability[features], correlation)
 
 

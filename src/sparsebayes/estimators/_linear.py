@@ -292,7 +292,7 @@ class Units:
             converged=result.converged,
             n_jittered=result.trace.n_jittered,
             noise_variance=noise,
-            freedom=max(problem.n - float(result.posterior.gamma.sum()), 1.0),
+            freedom=np.inf if problem.known_noise else max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,
         )
         if problem.flat_intercept:

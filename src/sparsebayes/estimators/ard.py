@@ -1,5 +1,6 @@
 """Linear regression with automatic relevance determination."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -7,10 +8,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from sparsebayes.core.prices import PerUnit, is_free
+from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
@@ -19,19 +21,26 @@ from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
+from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._lasso import weighted_lasso
-from sparsebayes.estimators._linear import LinearFit, StudentFit, Units, constant_fit
+from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
+from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
+from sparsebayes.estimators._outputs import check_joint, fit_outputs
+from sparsebayes.estimators._positive import (
+    POSITIVE,
+    check_positive,
+    positive_fit,
+    positive_of,
+    signed_price,
+    signed_prior,
+)
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
-from sparsebayes.estimators._student import fit_student, robust_units
-
-REMEDIES = {
-    "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
-    "student": "or if most rows have one value, use noise='gaussian'",
-}
-"""What helps against a noise variance that vanishes, by the kind of noise."""
+from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
+from sparsebayes.estimators._row_noise import whitened
 
 
-class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -46,12 +55,34 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
-    noise : {"gaussian", "student"}, default="gaussian"
-        Distribution of the noise. "student" has heavy tails, so that outliers in y hardly count (docs/outliers.md). It
-        needs `solver` "auto" or "sequential", `c=d=0` and `warm_start=False`.
+    noise : {"gaussian", "student", "outliers"}, default="gaussian"
+        Distribution of the noise (docs/outliers.md). "student" has heavy tails, so that outliers in y hardly count.
+        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. Both need `solver`
+        "auto" or "sequential", `c=d=0` and `warm_start=False`.
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
         between 1 and 100 by evidence.
+    noise_variance : "learn" or float, default="learn"
+        With Gaussian noise: its variance where that is known, in squared units of y (docs/noise.md). It needs `solver`
+        "auto" or "sequential" and `c=d=0`.
+    multi_output : {"independent", "joint"}, default="independent"
+        For 2-D y. "independent": one model for each output. "joint": a feature is relevant for all outputs or for none,
+        with one relative precision for all (docs/outputs.md); `min_gain` is then asked of all outputs together. It
+        needs Gaussian noise, `solver` "auto" or "sequential", `a=b=c=d=0`, a flat intercept and `warm_start=False`,
+        and does not average over models.
+    shared_noise : bool, default=False
+        With `multi_output="joint"`: whether all outputs have the same noise variance. Otherwise each has its own,
+        unless `noise_variance` is given.
+    groups : array-like of shape (n_features,), list of lists of int, or None, default=None
+        Features that enter and leave the model together: one label for each feature, or lists of column numbers, where
+        features that no list has are groups of their own. The features of a group share one precision, `min_gain` is
+        asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
+        (docs/groups.md). They need `solver` "auto" or "sequential", a positive
+        `min_gain`, `a=b=0` and `multi_output="independent"`.
+    positive : bool or array-like of bool of shape (n_features,), default=False
+        Whether weights may not be negative: all of them, or those of some features (docs/positive.md). It needs
+        Gaussian noise, `solver` "auto" or "sequential", `groups=None` and `multi_output="independent"`, and does not
+        average over models.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -75,8 +106,9 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages with Gaussian noise and up to 20,000
-        features, unless `min_gain` is a number, which sets the price of a single model.
+        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features with Gaussian noise (up
+        to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a number,
+        which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
@@ -122,18 +154,30 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     n_flips_ : int
         Number of steps of each chain that were counted.
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Variance of the noise. With Student noise the squared scale σ²; the variance is σ²ν/(ν - 2) for ν > 2, and
-        infinite otherwise.
+        Variance of the noise, of rows with `row_noise` one. With Student noise the squared scale σ²; the variance is
+        σ²ν/(ν - 2) for ν > 2, and infinite otherwise.
     noise_freedom_ : float or ndarray of shape (n_outputs,)
         With Student noise only: its degrees of freedom ν, as given or as learned.
     outlier_weight_ : ndarray like y
         With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
         near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
+    outlier_probability_ : ndarray like y
+        With `noise="outliers"` only, like the next two: probability that each training row has a shift of its own; nan
+        for rows of weight zero.
+    outliers_ : ndarray of int, or a list of them for 2-D y
+        Rows with a probability above ½.
+    outlier_share_ : float or ndarray of shape (n_outputs,)
+        Share of such rows, as learned.
     relevance_ : ndarray like `coef_`
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray like `coef_`
         Evidence, in nats, that each feature brings given the others: kept ones by staying, the others if they were
         added. A dropped feature with a gain just below `min_gain_` is a weak signal, not an absent one.
+    groups_ : ndarray of int
+        With `groups` only: the number of each feature's group.
+    group_relevance_, group_inclusion_probability_ : ndarray
+        With `groups` only, the second with averaging: `relevance_` (the mean over its features) and
+        `inclusion_probability_` of each group.
     min_gain_ : float
         The price in nats that was charged for each feature.
     log_evidence_ : float or ndarray of shape (n_outputs,)
@@ -168,6 +212,11 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         "solver": [StrOptions({"auto", *SOLVERS})],
         "noise": [StrOptions(set(REMEDIES))],
         "noise_freedom": [StrOptions({"learn"}), Interval(Real, 1, 1e6, closed="both")],
+        "noise_variance": [StrOptions({"learn"}), Interval(Real, 0, None, closed="neither")],
+        "multi_output": [StrOptions({"independent", "joint"})],
+        "shared_noise": ["boolean"],
+        "groups": GROUPS,
+        "positive": POSITIVE,
         "min_gain": MIN_GAIN,
         "a": [Interval(Real, 0, None, closed="left")],
         "b": [Interval(Real, 0, None, closed="left")],
@@ -188,6 +237,11 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         solver: str = "auto",
         noise: str = "gaussian",
         noise_freedom: str | float = "learn",
+        noise_variance: str | float = "learn",
+        multi_output: str = "independent",
+        shared_noise: bool = False,
+        groups: Any = None,
+        positive: Any = False,
         min_gain: Any = "auto",
         a: float = 0.0,
         b: float = 0.0,
@@ -208,6 +262,11 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         self.solver = solver
         self.noise = noise
         self.noise_freedom = noise_freedom
+        self.noise_variance = noise_variance
+        self.multi_output = multi_output
+        self.shared_noise = shared_noise
+        self.groups = groups
+        self.positive = positive
         self.min_gain = min_gain
         self.a = a
         self.b = b
@@ -228,20 +287,31 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     @whole_fit
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ARDRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> "ARDRegressor":
         """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Several outputs are fitted independently.
+            Several outputs are fitted independently, unless `multi_output="joint"`.
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
+        row_noise : array-like of shape (n_samples,) or (n_samples, n_samples), optional
+            With Gaussian noise: what is known of it beforehand, as a variance for each row or as a covariance V. The
+            noise has the covariance `noise_variance_` × V, where the first factor is learned unless `noise_variance`
+            is given. New rows are taken to have `row_noise` one.
         """
-        self._check_noise()
+        self._check_noise(row_noise is not None)
         X, y, weight, counts = self._validated(X, y, sample_weight)
-        averages = self._averages(X.shape[1])
+        given = whitened(X, y, weight, row_noise, counts, self.fit_intercept)
+        X, y, weight = given.X, given.y, given.weight
+        known = self._known_noise(given.scale)
+        joint = self.multi_output == "joint" and y.ndim > 1
+        self._read_groups(joint)
+        averages = self._averages(X.shape[1], joint)
+        if self.noise != "gaussian" and averages:
+            averages = self._averages_robustly(X.size, weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
         flat = self.fit_intercept and self.intercept_prior == "flat"
@@ -249,32 +319,35 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         rows = DenseRows.of(design).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
         starts = [*previous, *[None] * len(outputs)]
+        if joint:
+            check_joint(self)
+            price, settings = feature_prices(self, float(np.log(X.shape[1]))), self._settings()
+            with threads_for(design.size):
+                fits = fit_outputs(rows, y, weight, flat, price, settings, shared_noise=self.shared_noise, known=known)
+            self._store([given.back(fit) for fit in fits], single=False)
+            self._warn(REMEDIES[self.noise])
+            return self
         with threads_for(design.size):
             parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            found = [self._fit_output(rows, output, weight, flat, start, averages) for output, start in parts]
-        self._store([fit for fit, _ in found], single=y.ndim == 1)
-        if self.noise == "student":
+            found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
+        found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
+        self._store_found(found, rows, averages, single=y.ndim == 1)
+        if self.noise != "gaussian":
             self._store_noise(X, outputs, counts)
+        return self
+
+    def _store_found(
+        self, found: list[tuple[LinearFit, AveragedFit | None]], rows: FeatureDesign, averages: bool, *, single: bool
+    ) -> None:
+        """Fitted attributes, of the single models and then of the averages."""
+        self._store([fit for fit, _ in found], single=single)
         self._warn(REMEDIES[self.noise])
         if averages:
             averaged = [fit for _, fit in found if fit is not None]
-            self._store_averages(averaged, [rows] * len(outputs), single=y.ndim == 1)
+            self._store_averages(averaged, [rows] * len(found), single=single)
             self.intercept_, self.noise_variance_ = self._numbers("intercept"), self._numbers("noise_variance")
             self.covariance_ = self._arrays([fit.covariance for fit in averaged])
-        return self
-
-    def _check_noise(self) -> None:
-        """Refuse parameters that Student noise does not go with."""
-        if self.noise == "gaussian":
-            return
-        if self.solver not in ("auto", "sequential"):
-            raise ValueError(f"noise='student' needs solver='auto' or 'sequential', not solver={self.solver!r}")
-        if self.c or self.d:
-            raise ValueError(
-                f"noise='student' has no hyper-prior on the noise: c={self.c:g} and d={self.d:g} must be 0"
-            )
-        if self.warm_start:
-            raise ValueError("noise='student' does not support warm_start=True")
+        self._store_groups()
 
     def _fit_output(
         self,
@@ -284,49 +357,92 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
         flat: bool,
         previous: LinearFit | None,
         averages: bool,
+        known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
-        """The best single model of one output and, if so wished, the average over models.
+        """The best single model of one output and, if so wished, the average over models."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        if self.noise == "gaussian" or target.constant:
+            return self._fit_target(rows, target, flat, previous, averages, known)
+        units = robust_units(rows, y, weight, self.fit_intercept)
+        price = self._unit_price(self._prices(rows.n_columns)[0], target.total - flat)
+        given = rows, y, weight, flat, units, self._prior(units, rows.n_columns), price
+        likelihood = first_likelihood(self.noise, self.noise_freedom)
+        regression = RobustRegression.of(*given, likelihood, self._settings(), self.n_features_in_)
+        single, result = regression.fit()
+        if not averages:
+            return single, None
+        odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
+        return single, regression.average(single, result, rows.X, odds, self._chains())
 
-        The solver works in standard units: target of variance one, columns of mean square one.
-        """
-        n_features = self.n_features_in_
-        price = feature_prices(self, usual := float(np.log(n_features)))
-        if np.ndim(price) and rows.n_columns > n_features:  # an intercept with a precision of its own pays, too
+    def _prior(self, units: Units, n_columns: int) -> ARD:
+        prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
+        bounds = self._positive()
+        return self._grouped_prior(prior, n_columns) if bounds is None else signed_prior(prior, bounds, n_columns)
+
+    def _positive(self) -> BoolArray | None:
+        return positive_of(self.positive, self.n_features_in_)
+
+    def _read_groups(self, joint: bool = False) -> None:
+        needs = {
+            "solver='auto' or 'sequential'": self.solver in ("auto", "sequential"),
+            "a=b=0": not (self.a or self.b),
+            "multi_output='independent'": not joint,
+        }
+        if self._positive() is not None:
+            check_positive(self, joint)
+        self._find_groups([need for need, holds in needs.items() if not holds])
+
+    def _prices(self, n_columns: int) -> tuple[FloatArray | float, float]:
+        """Nats asked of each column, and the usual price."""
+        price = feature_prices(self, usual := float(np.log(self._n_units)))
+        if np.ndim(price) and n_columns > self.n_features_in_:  # an intercept with a precision of its own pays, too
             price = np.append(price, usual)
-        total = float(weight.sum())
-        centre = float(weight @ y) / total if self.fit_intercept else 0.0
-        unit = float(np.sqrt(weight @ (y - centre) ** 2 / total))
-        if unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max():
+        return price, usual
+
+    def _fit_target(
+        self,
+        rows: FeatureDesign,
+        target: Target,
+        flat: bool,
+        previous: LinearFit | None,
+        averages: bool,
+        known: float | None,
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
+        n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
+        t, centre, unit, total, constant = target
+        if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
-        if self.noise == "student":
-            units = robust_units(rows, y, weight, self.fit_intercept)
-            settings = Settings(self.tol, self.max_iter, progress(self.verbose))
-            prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
-            single = fit_student(rows, y, weight, flat, units, prior, price, self.noise_freedom, settings, n_features)
-            return single, None
-        units = Units(centre, unit, rows.unit / unit)
+        units, bounds = Units(centre, unit, rows.unit / unit), self._positive()
+        asked = price if bounds is None else signed_price(price, bounds)
         problem = LeastSquares(
             design=rows,
-            t=rows.root_weight * (y - centre if flat else y) / unit,
+            t=t,
             n_weighted=total,
             flat_intercept=flat,
-            prior=ARD(self.a, units.rate(self.b) if self.b else 0.0),
-            price=PerUnit(price, total - flat),
+            prior=self._prior(units, rows.n_columns),
+            price=self._unit_price(asked, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
+            known_noise=None if known is None else known / unit**2,
         )
         result = solve(
             problem,
             self._choose_solver(problem),
-            Settings(self.tol, self.max_iter, progress(self.verbose)),
+            self._settings(),
             lasso=weighted_lasso,
             start=None if previous is None else units.start(previous),
         )
         single = units.fit(problem, result, n_features)
+        if bounds is not None:
+            single = positive_fit(single, bounds, float(np.max(price)))
         if not averages:
             return single, None
-        odds = self._odds(price, usual, problem.column_energy > 0)
+        odds = self._group_odds(self._odds(price, usual, problem.column_energy > 0))
+        if known is not None:  # in units of the noise
+            units = Units(centre, np.sqrt(known), rows.unit / np.sqrt(known))
+            problem = replace(problem, t=problem.t * (unit / units.unit), known_noise=1.0)
         found = average_regression(problem, odds, result.active, self._chains())
         return single, averaged_fit(
             single,
@@ -335,15 +451,19 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
             rows.origin,
             level=centre if flat else None,
             mean_level=centre,
-            unit=unit,
-            noise=found.rest / max(problem.n - 2, 1.0),
-            freedom=problem.n,
+            unit=units.unit,
+            noise=found.rest / max(problem.n - 2, 1.0) if known is None else 1.0,
+            freedom=problem.n if known is None else np.inf,
         )
 
-    def _averages(self, n_features: int) -> bool:
+    def _settings(self) -> Settings:
+        return Settings(self.tol, self.max_iter, progress(self.verbose))
+
+    def _averages(self, n_features: int, joint: bool = False) -> bool:
         """Whether to average over models."""
         why = {
-            "noise='gaussian'": self.noise == "gaussian",
+            "multi_output='independent'": not joint,
+            "positive=False": self._positive() is None,
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
@@ -352,16 +472,6 @@ class ARDRegressor(AveragingMixin, LinearRegressor, GaussianRegressor):
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":
             return self.solver
-        textbook = is_free(problem.price) and problem.n_columns <= problem.design.n_rows
+        learned = problem.known_noise is None and self._positive() is None
+        textbook = is_free(problem.price) and learned and problem.n_columns <= problem.design.n_rows
         return "fixed-point" if textbook else "sequential"
-
-    def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
-        """Fitted attributes of Student noise; `counts` are the rows given that have a weight."""
-        weight, freedom = np.full((len(counts), len(outputs)), np.nan), np.full(len(outputs), np.inf)
-        for k, (fit, y) in enumerate(zip(self._fits, outputs, strict=True)):
-            if isinstance(fit, StudentFit):
-                weight[counts, k], freedom[k] = fit.outlier_weight(X, y), fit.noise_freedom
-            else:  # a target without any spread has neither noise nor outliers
-                weight[counts, k] = 1.0
-        self.noise_freedom_ = float(freedom[0]) if self._single else freedom
-        self.outlier_weight_ = weight[:, 0] if self._single else weight

@@ -24,6 +24,7 @@ from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
+from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, glm_fit
@@ -34,7 +35,7 @@ TALL = 20
 """Rows per feature from which on larger data are averaged too, under sites that all models share."""
 
 
-class SparseLogisticRegression(AveragingMixin, LinearClassifier):
+class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
     """Logistic regression that finds which features matter.
 
     Parameters
@@ -47,6 +48,12 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         (SLR-VAR, RLR-VAR), "coordinate" finds the L1 mode component by component (L1-SLR-c), "reweighted-l1" solves ARD
         as a chain of L1 problems. "ard" has the first two and the last, "ridge" the first two, "laplace" the first and
         "coordinate".
+    groups : array-like of shape (n_features,), list of lists of int, or None, default=None
+        Features that enter and leave the model together: one label for each feature, or lists of column numbers, where
+        features that no list has are groups of their own. The features of a group share one precision, `min_gain` is
+        asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
+        (docs/groups.md). They need `prior="ard"`, an inference other than "reweighted-l1", no softmax, and a
+        positive `min_gain`.
     min_gain : "auto" or float, default="auto"
         With the ARD prior: evidence, in nats, that a feature must bring to be kept. "auto" controls false discoveries:
         it asks for a squared z-score of log D + log max(N, D) or more (N rows, D features; docs/min_gain.md). 0 is the
@@ -97,6 +104,11 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray like `coef_`
         With the ARD prior: evidence, in nats, that each feature brings, or would bring if it were added.
+    groups_ : ndarray of int
+        With `groups` only: the number of each feature's group.
+    group_relevance_, group_inclusion_probability_ : ndarray
+        With `groups` only, the second with averaging: `relevance_` (the mean over its features) and
+        `inclusion_probability_` of each group.
     min_gain_ : float
         The price in nats that was charged for each feature.
     log_evidence_ : float or ndarray
@@ -127,6 +139,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "prior": [StrOptions({prior for prior, _ in recipes.CLASSIFICATION})],
         "inference": [StrOptions({inference for _, inference in recipes.CLASSIFICATION})],
+        "groups": GROUPS,
         "min_gain": MIN_GAIN,
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
@@ -147,6 +160,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         *,
         prior: str = "ard",
         inference: str = "laplace",
+        groups: Any = None,
         min_gain: Any = "auto",
         rule: str = "fixed-point",
         max_scale: float = 1000.0,
@@ -167,6 +181,7 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
     ) -> None:
         self.prior = prior
         self.inference = inference
+        self.groups = groups
         self.min_gain = min_gain
         self.rule = rule
         self.max_scale = max_scale
@@ -210,7 +225,8 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
             )
         X, codes, weight = self._validated(X, y, sample_weight)
         self._forget_averages()
-        priced = self.prior == "ard" and np.max(self._price(weight, X.shape[1])) > 0
+        self._read_groups()
+        priced = self.prior == "ard" and np.max(self._price(weight, self._n_units)) > 0
         joint = self.multi_class == "softmax" or (self.multi_class == "auto" and has_softmax and not priced)
         if len(self.classes_) > 2 and joint:
             self._store_joint(self._fit_joint(X, codes, weight))
@@ -224,7 +240,16 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
             rows, _ = self._rows(X, weight)
             self._store_averages(averaged, [rows] * len(averaged), single=len(averaged) == 1)
             self.intercept_ = np.array([fit.intercept for fit in averaged])
+        self._store_groups()
         return self
+
+    def _read_groups(self) -> None:
+        needs = {
+            "prior='ard'": self.prior == "ard",
+            "inference='laplace' or 'variational'": self.inference != "reweighted-l1",
+            "multi_class 'auto' or 'one-vs-rest'": self.multi_class != "softmax" or len(self.classes_) < 3,
+        }
+        self._find_groups([need for need, holds in needs.items() if not holds])
 
     def _rows(self, X: FloatArray, weight: FloatArray) -> tuple[DenseRows, bool]:
         """The design, and whether the intercept is flat; otherwise it is a column of ones, the last."""
@@ -287,14 +312,14 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         """The best single model and, if so wished, the average over models."""
         rows, flat = self._rows(X, weight)
         n_features = X.shape[1]
-        price = self._price(weight, n_features)
+        price = self._price(weight, self._n_units)
         least = self._least_alpha(rows, weight)
         problem = Problem(
             design=rows,
             t=t,
             weight=weight,
             likelihood=Bernoulli(),
-            prior=ARD(min_alpha=least),
+            prior=self._grouped_prior(ARD(min_alpha=least), rows.n_columns),
             price=PerUnit(price),
             flat_intercept=flat,
             bounded=self.inference == "variational",
@@ -303,8 +328,8 @@ class SparseLogisticRegression(AveragingMixin, LinearClassifier):
         single = glm_fit(problem, result, n_features)
         if not self._averages(X):
             return single, None
-        usual = classification_price(float(weight.sum()), n_features)
-        odds = self._odds(price, usual, np.isfinite(rows.unit))
+        usual = classification_price(float(weight.sum()), self._n_units)
+        odds = self._group_odds(self._odds(price, usual, np.isfinite(rows.unit)))
         given = problem, odds, result.active, self._chains()
         if X.size <= LARGEST:
             found = average_classes(*given)

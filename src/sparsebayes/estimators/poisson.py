@@ -30,6 +30,7 @@ from sparsebayes.estimators._base import (
     whole_fit,
 )
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
+from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._regressor import LinearRegressor
 
@@ -38,7 +39,7 @@ TYPICAL = 1.0
 more, but seldom makes it ten times larger."""
 
 
-class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
+class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
     """Poisson regression that finds which features matter.
 
     Counts y are Poisson with rate exposure × exp(intercept + Xw). Every weight has a zero-mean Gaussian prior with its
@@ -47,6 +48,11 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
 
     Parameters
     ----------
+    groups : array-like of shape (n_features,), list of lists of int, or None, default=None
+        Features that enter and leave the model together: one label for each feature, or lists of column numbers, where
+        features that no list has are groups of their own. The features of a group share one precision, `min_gain` is
+        asked once of each group ("auto" counts groups), and there is one inclusion probability for all of them
+        (docs/groups.md). They need a positive `min_gain`.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. "auto" controls false discoveries: it asks for a
         squared z-score of log D + log max(N, D) or more (N rows, D features; docs/min_gain.md). 0 is the textbook rule,
@@ -87,6 +93,11 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         γ in [0, 1]: how well the data determine each weight; 0 for features that are gone.
     gain_ : ndarray of shape (n_features,)
         Evidence, in nats, that each feature brings, or would bring if it were added.
+    groups_ : ndarray of int
+        With `groups` only: the number of each feature's group.
+    group_relevance_, group_inclusion_probability_ : ndarray
+        With `groups` only, the second with averaging: `relevance_` (the mean over its features) and
+        `inclusion_probability_` of each group.
     min_gain_ : float
         The price in nats that was charged for each feature.
     log_evidence_ : float
@@ -114,6 +125,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
+        "groups": GROUPS,
         "min_gain": MIN_GAIN,
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
@@ -127,6 +139,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
     def __init__(
         self,
         *,
+        groups: Any = None,
         min_gain: Any = "auto",
         rule: str = "fixed-point",
         max_scale: float = 1000.0,
@@ -140,6 +153,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        self.groups = groups
         self.min_gain = min_gain
         self.rule = rule
         self.max_scale = max_scale
@@ -180,6 +194,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
         _check_counts(y)
         if self.fit_intercept and not y.any():
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
+        self._find_groups([])
         with threads_for(X.size):
             single, averaged, rows = self._fit_counts(X, y, weight, offset)
         self._forget_averages()
@@ -190,6 +205,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             self._store_averages([averaged], [rows], single=True)
             self.intercept_, self.covariance_ = averaged.intercept, averaged.covariance
             self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
+        self._store_groups()
         return self
 
     def _fit_counts(
@@ -197,7 +213,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
     ) -> tuple[LinearFit, AveragedFit | None, DenseRows]:
         """The single model and the average in the data's units; the search works on columns of mean square one."""
         n_features = X.shape[1]
-        usual = classification_price(float(weight.sum()), n_features)
+        usual = classification_price(float(weight.sum()), self._n_units)
         price = feature_prices(self, usual)
         rows = DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted()
         problem = Problem(
@@ -205,7 +221,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             t=y,
             weight=weight,
             likelihood=Poisson(offset),
-            prior=ARD(min_alpha=1 / self.max_scale**2),
+            prior=self._grouped_prior(ARD(min_alpha=1 / self.max_scale**2), n_features),
             price=PerUnit(price),
             flat_intercept=self.fit_intercept,
         )
@@ -215,7 +231,7 @@ class SparsePoissonRegressor(AveragingMixin, LinearRegressor):
             return single, None, rows
         moments = single.latent(X), single.latent_variance(X)
         rate = float(weight @ y / weight.sum())
-        odds = self._odds(price, usual, np.isfinite(rows.unit))
+        odds = self._group_odds(self._odds(price, usual, np.isfinite(rows.unit)))
         found = average_by_sites(problem, odds, result.active, self._chains(), moments, 1 / rate, TYPICAL)
         level = 0.0 if self.fit_intercept else None
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows

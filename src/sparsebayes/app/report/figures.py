@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.facts import COVERAGE, Comparison, Facts
+from sparsebayes.app.importance import Importance
 from sparsebayes.app.report.svg import drawn
 from sparsebayes.app.selection import CREDIBLE, Effect
 from sparsebayes.app.words import NO_BREAK, name, number, percent, typeset
@@ -218,10 +219,27 @@ def stability(facts: Facts, order: list[int]) -> str:
     return drawn(draw, _height(len(order)), "stability", f"How many folds {verb} each feature")
 
 
-def comparison(facts: Facts) -> str:
+def importance(found: Importance) -> str:
+    """How much shuffling each column raises the error of held-out rows; hatched where that is not clear."""
+    n, more = cut(len(found.names), ROWS)
+    clear = set(found.clear)
+    values = np.append(np.maximum(found.mean[:n], 0.0), [np.nan] * len(more))
+    strong = np.array([each in clear for each in found.names[:n]] + [False] * len(more), dtype=bool)
+    notes = [number(value, 2, sign=True) for value in found.mean[:n]]
+
+    def draw(ax: Any) -> None:
+        draw_bars(ax, [name(each) for each in found.names[:n]] + more, values, strong, notes + more, thickness=BELOW)
+        ax.set_xlim(0, 1.2 * max(np.nanmax(values, initial=0.0), np.finfo(float).tiny))
+        ax.set_xlabel(f"increase of the {found.unit} when the feature is shuffled")
+        _names_above(ax)
+
+    return drawn(draw, _height(len(found.names)), "importance", "Importance of the features")
+
+
+def comparison(compared: Sequence[Comparison], classes: bool) -> str:
     """Difference in error of the other models, with intervals; percentage points for classes."""
-    others = [other for other in facts.others if np.isfinite(other.score.difference)]
-    unit = 100 if facts.study.classes else 1
+    others = [other for other in compared if np.isfinite(other.score.difference)]
+    unit = 100 if classes else 1
     difference = unit * np.array([other.score.difference for other in others])
     ends = unit * np.array([(other.lower, other.upper) for other in others]).reshape(-1, 2)
 
@@ -240,11 +258,11 @@ def comparison(facts: Facts) -> str:
             )
         if np.isfinite(right):
             ax.set_xlim(right=1.25 * right)
-        points = " in percentage points" if facts.study.classes else ""
+        points = " in percentage points" if classes else ""
         ax.set_xlabel(f"difference in error{points}, {percent(CREDIBLE)} interval (right of the line: worse)")
         _names_above(ax)
 
-    return drawn(draw, _height(len(others)), "comparison", "Error of other models minus that of this one")
+    return drawn(draw, _height(len(others)), "comparison", "Error of other models minus that of the first")
 
 
 def _near(ends: FloatArray) -> tuple[BoolArray, float]:

@@ -19,23 +19,25 @@ def write(facts: Facts, path: str | os.PathLike[str]) -> None:
 
 def html(facts: Facts) -> str:
     """The report as text. Names from the data are escaped, and shortened if they are very long."""
-    study = facts.study
-    return str(
-        _environment()
-        .get_template("report.html")
-        .render(
-            target=name(study.target),
-            source=name(study.source, 200),
-            lede=lede(facts),
-            answers=answers(facts),
-            sections=sections(facts),
-            provenance=provenance(facts),
-            command=command(facts),
-            warnings=warned(facts),
-            version=name(study.version),
-            n_rows=len(study.y),
-        )
+    study, environment = facts.study, _environment()  # before the figures: what is missing is said first
+    return rendered(
+        environment,
+        target=name(study.target),
+        source=name(study.source, 200),
+        lede=lede(facts),
+        answers=answers(facts),
+        sections=sections(facts),
+        provenance=provenance(facts),
+        command=command(facts),
+        warnings=warned(facts),
+        version=name(study.version),
+        n_rows=len(study.y),
     )
+
+
+def rendered(environment: Any = None, **parts: Any) -> str:
+    """The page of these parts."""
+    return str((environment or _environment()).get_template("report.html").render(**parts))
 
 
 def _environment() -> Any:

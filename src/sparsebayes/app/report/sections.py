@@ -4,13 +4,15 @@ import shlex
 
 import numpy as np
 
-from sparsebayes.app.facts import COVERAGE, Comparison, Facts
+from sparsebayes.app.facts import COVERAGE, Facts
+from sparsebayes.app.origin import Origin
 from sparsebayes.app.report import figures
+from sparsebayes.app.report.comparison import compared
 from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names, error_text, folds
 from sparsebayes.app.report.table import Table
-from sparsebayes.app.report.what_matters import MOST, choice, kept, left_out, relevance
-from sparsebayes.app.selection import CREDIBLE
+from sparsebayes.app.report.what_matters import MOST, choice, importance, kept, left_out, relevance
+from sparsebayes.app.sentences import uneven_sentences
 from sparsebayes.app.words import NO_BREAK, NONE, count, interval, name, names, number, percent, plus_minus
 from sparsebayes.core.types import IntArray
 from sparsebayes.inspection import EvidencePathDisplay
@@ -28,7 +30,7 @@ WARNINGS = 20
 def sections(facts: Facts) -> list[Section]:
     """All sections in reading order."""
     outcome = _confusion if facts.study.classes else _predicted
-    order = (relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
+    order = (importance, relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
     found = [section(facts) for section in order]
     return [section for section in found if section is not None]
 
@@ -152,7 +154,18 @@ def _calibration(facts: Facts) -> Section:
         for nominal, observed, n, low, high in zip(*facts.coverage.to_table().values(), strict=True)
     ]
     table = Table(title, [*columns, "rows", "expected"], rows)
-    return Section("calibration", title, [text], *figures.calibration(facts), table)
+    told = [text, *uneven_sentences(facts)]
+    return Section("calibration", title, told, *figures.calibration(facts), table, _quarters(facts))
+
+
+def _quarters(facts: Facts) -> Table | None:
+    """Coverage or frequencies by quarters of the rows; None with few rows."""
+    rows = [
+        [each.by, interval(group.low, group.high), f"{group.n:,}", percent(group.expected), percent(group.observed)]
+        for each in facts.evenness
+        for group in each.groups
+    ]
+    return Table("By quarters", ["ordered by", "from … to", "rows", "stated", "observed"], rows) if rows else None
 
 
 def _stability(facts: Facts) -> Section | None:
@@ -203,48 +216,7 @@ def _range(sizes: IntArray) -> str:
 
 
 def _comparison(facts: Facts) -> Section:
-    study, title = facts.study, "Comparison with other models"
-    unit = "share of misclassified rows" if study.classes else "root mean square error"
-    text = (
-        f"All models on the same {folds(facts)}. The error is the {unit}, ± its standard error. Differences are paired "
-        "over the folds; an interval that contains zero shows no clear difference."
-    )
-    rows = [_score_cells(facts, None), *(_score_cells(facts, other) for other in facts.others[: MOST - 1])]
-    columns = ["model", "error", f"difference ({percent(CREDIBLE)} interval)", "log score (nats)"]
-    table = Table("Comparison", [*columns, "features", "vectors", "time"], rows)
-    verdicts = [other.verdict for other in facts.others if np.isfinite(other.score.difference)]
-    if not verdicts:
-        return Section("comparison", title, [text], table=table)
-    told = (
-        f"{name(facts.score.title)} against {count(len(verdicts), 'other model')}: {verdicts.count('worse')} clearly "
-        f"worse, {verdicts.count('better')} clearly better, {verdicts.count('unclear')} without clear difference."
-    )
-    return Section("comparison", title, [text], figures.comparison(facts), told, table)
-
-
-def _score_cells(facts: Facts, other: Comparison | None) -> list[str]:
-    """The row of another model, or of the chosen one, in the table of the comparison."""
-    score = facts.score if other is None else other.score
-    title = name(score.title) + (" (this model)" if other is None else "")
-    if score.failed:
-        return [title, f"failed: {name(score.failed, 160)}", *[NONE] * 5]
-    return [
-        title,
-        error_text(facts, score.error, score.error_se),
-        NONE if other is None else _difference(facts, other),
-        plus_minus(score.log_score, score.log_score_se),
-        number(score.kept_features),
-        number(score.kept_vectors),
-        f"{number(score.seconds, 2)}{NO_BREAK}s",
-    ]
-
-
-def _difference(facts: Facts, other: Comparison) -> str:
-    unit = 100 if facts.study.classes else 1
-    mean = number(unit * other.score.difference, sign=True)
-    return (
-        f"{mean} ({interval(unit * other.lower, unit * other.upper, sign=True)})" if np.isfinite(other.lower) else mean
-    )
+    return compared(facts.score, facts.others, folds(facts), bool(facts.study.classes), " (this model)")
 
 
 def provenance(facts: Facts) -> list[tuple[str, str]]:
@@ -269,12 +241,23 @@ def provenance(facts: Facts) -> list[tuple[str, str]]:
         ("Time", f"{number(study.seconds, 2)}{NO_BREAK}s"),
         ("Version", f"sparsebayes {name(study.version)}"),
     ]
-    return found
+    return found + origin_rows(study.origin)
+
+
+def origin_rows(origin: Origin | None) -> list[tuple[str, str]]:
+    """Date, versions and digest, if they are known."""
+    if origin is None:
+        return []
+    others = [f"{each} {version}" for each, version in origin.versions.items() if each != "sparsebayes"]
+    found = [("Date", origin.date), ("Other versions", ", ".join(others))]
+    return found + ([("SHA-256 of the data", origin.digest)] if origin.digest else [])
 
 
 def command(facts: Facts) -> str:
-    """The command that repeats the study, without options that select columns and groups."""
+    """What was typed; of a study that was made in Python, a command that repeats it."""
     study = facts.study
+    if study.origin is not None:
+        return name(study.origin.command, 1000)
     parts = ["sparsebayes", "fit", study.source, "--target", study.target, "--model", study.model_name]
     parts += ["--cv", str(study.n_folds), "--seed", str(study.seed), "--report", "report.html"]
     return name(" ".join(shlex.quote(part) for part in parts), 400)

@@ -6,7 +6,17 @@ import numpy as np
 
 from sparsebayes.app import words
 from sparsebayes.app.facts import COVERAGE, Facts
-from sparsebayes.app.sentences import INTERVALS, PROBABILITIES, choice_sentences
+from sparsebayes.app.selection import Effect
+from sparsebayes.app.sentences import (
+    INTERVALS,
+    PROBABILITIES,
+    UNSTABLE,
+    choice_sentences,
+    found_text,
+    importance_text,
+    skill_text,
+    uneven_sentences,
+)
 from sparsebayes.app.words import count, name, names, number, percent, plus_minus
 from sparsebayes.core.credible import CLAIMED
 
@@ -25,31 +35,49 @@ class Answer:
 
 
 def lede(facts: Facts) -> str:
-    """The whole summary in one sentence."""
-    study = facts.study
-    target = f"“{name(study.target)}”"
-    if study.classes:
-        good = f"The model predicts {target} correctly for {percent(1 - facts.score.error)} of held-out rows"
-    elif facts.explained > 0:
-        good = f"The model explains {percent(facts.explained)} of the variance of {target} in held-out rows"
-    else:
-        good = f"The model predicts {target} no better than its mean does"
-    return f"{good}, {_calibration(facts)}, and {_needs(facts)}."
+    """The whole summary in a sentence or two. Few rows are said first."""
+    few = f"{name(facts.few, 120)}. " if facts.few else ""
+    return f"{few}{_good(facts)}, {_calibration(facts)}, and {_needs(facts)}."
+
+
+def _good(facts: Facts) -> str:
+    target, skill = f"“{name(facts.study.target)}”", facts.skill
+    if skill is None:
+        if facts.explained > 0:
+            return f"The model explains {percent(facts.explained)} of the variance of {target} in held-out rows"
+        return f"The model predicts {target} no better than its mean does"
+    if skill.skill <= 0:
+        return f"The model predicts {target} no better than the class shares do"
+    if skill.rare:
+        label = class_names(facts)[skill.interest]
+        rows = f"{skill.found:,} of {count(skill.n, 'held-out row')} that are “{label}”"
+        right = f", and {percent(skill.precision)} of its “{label}” predictions are right" if skill.called else ""
+        return f"The model finds {rows} ({percent(skill.recall)}){right}"
+    return f"The model predicts {target} correctly for {percent(1 - facts.score.error)} of held-out rows"
 
 
 def _calibration(facts: Facts) -> str:
-    verdict = facts.calibration.verdict
-    if facts.study.classes:
-        return f"its probabilities are {PROBABILITIES[verdict]}"
-    return f"its intervals are {INTERVALS[verdict]}"
+    what = "probabilities" if facts.study.classes else "intervals"
+    return f"its {what} are {(PROBABILITIES if facts.study.classes else INTERVALS)[facts.trust]}"
 
 
 def _needs(facts: Facts) -> str:
     n, everything = len(facts.selection.distinct), len(facts.selection.names)
+    importance = facts.study.importance
+    if importance is not None:
+        clear = len(importance.clear)
+        return f"{f'{clear:,}' if clear else 'none'} of {count(len(importance.names), 'feature')} clearly matter" + (
+            "s" * (clear == 1)
+        )
     if facts.selection.what == "vector":
         return f"it keeps {n:,} of {count(len(facts.study.y), 'row')}" if n else "it keeps nothing"
     verb = "claims" if facts.selection.averaged else "keeps"
-    return f"it {verb} {f'{n:,}' if n else 'none'} of {count(everything, 'feature')}"
+    told = f"it {verb} {f'{n:,}' if n else 'none'} of {count(everything, 'feature')}"
+    if facts.unstable:
+        return f"{told}, but fits without a fold choose others"
+    always = sum(effect.frequency == 1 for effect in facts.selection.distinct)
+    part = len(facts.selection.frequency) and always < n
+    return f"{told}, {always:,} of them in every fold" if part else told
 
 
 def answers(facts: Facts) -> list[Answer]:
@@ -57,6 +85,10 @@ def answers(facts: Facts) -> list[Answer]:
     good = _accuracy if facts.study.classes else _error
     sure = _probabilities if facts.study.classes else _intervals
     matters = _vectors if facts.selection.what == "vector" else _features
+    if facts.skill is not None and facts.skill.rare:
+        good = _rare
+    if facts.study.importance is not None:
+        matters = _shuffled
     return [good(facts), sure(facts), matters(facts)]
 
 
@@ -93,8 +125,22 @@ def _accuracy(facts: Facts) -> Answer:
         largest = class_names(facts)[int(np.bincount(facts.truth).argmax())]
         wrong = percent(facts.constant.score.error)
         text += f" A model that uses no feature (most frequent class: “{largest}”) misclassifies {wrong}."
+    if facts.skill is not None:
+        text += f" {skill_text(facts.skill)}"
     figure = percent(1 - facts.score.error)
     return Answer("How good?", figure, "of held-out rows classified correctly", text + _best_other(facts))
+
+
+def _rare(facts: Facts) -> Answer:
+    skill = facts.skill
+    assert skill is not None
+    label = class_names(facts)[skill.interest]
+    wrong = error_text(facts, facts.score.error, facts.score.error_se)
+    text = f"{found_text(facts, skill)} {skill_text(skill)} {wrong} of all held-out rows are misclassified"
+    if facts.constant is not None:
+        text += f"; a model that uses no feature misclassifies {percent(facts.constant.score.error)}"
+    text += f". A row is predicted to be of its most probable class. To find more of “{label}”, use the probabilities."
+    return Answer("How good?", percent(skill.recall), f"of “{label}” found", text + _best_other(facts))
 
 
 def _best_other(facts: Facts) -> str:
@@ -114,9 +160,11 @@ def _intervals(facts: Facts) -> Answer:
     found, level = facts.calibration, percent(COVERAGE)
     advice = {
         "calibrated": "The intervals can be trusted.",
+        "uneven": " ".join(uneven_sentences(facts)),
+        "unknown": f"{name(facts.few, 120)}.",
         "overconfident": "The intervals are too narrow: new observations will fall outside more often than stated.",
         "underconfident": "The intervals are wider than necessary.",
-    }[found.verdict]
+    }[facts.trust]
     half = np.diff(facts.intervals, axis=1) / 2
     text = (
         f"Well calibrated {level} intervals would contain {_range(facts)} of {count(len(facts.truth), 'row')}. "
@@ -129,9 +177,11 @@ def _probabilities(facts: Facts) -> Answer:
     found = facts.calibration
     advice = {
         "calibrated": "The probabilities can be trusted.",
+        "uneven": " ".join(uneven_sentences(facts)),
+        "unknown": f"{name(facts.few, 120)}.",
         "overconfident": "The probabilities are too confident: predictions are wrong more often than stated.",
         "underconfident": "The probabilities are not confident enough: predictions are right more often than stated.",
-    }[found.verdict]
+    }[facts.trust]
     text = (
         f"{percent(found.observed)} of {count(len(facts.truth), 'held-out row')} are classified correctly. With well "
         f"calibrated probabilities it would be {_range(facts)}. {advice}"
@@ -160,7 +210,7 @@ def _features(facts: Facts) -> Answer:
             text = f"No feature has an inclusion probability of {percent(CLAIMED)} or more."
         return Answer("What matters?", figure, label, text + _nearly(facts))
     sized = [
-        f"“{name(effect.name, 40)}” ({number(effect.weight, 2, sign=selection.signed)})"
+        f"“{name(effect.name, 40)}” ({number(effect.weight, 2, sign=selection.signed)}{_in_folds(facts, effect)})"
         for effect in selection.distinct
     ]
     shown = n if n <= NAMED + 1 else NAMED
@@ -169,9 +219,17 @@ def _features(facts: Facts) -> Answer:
     if len(selection.frequency):
         verb = "claimed" if selection.averaged else "kept"
         text += f" {_always(facts)} {verb} in every one of {folds(facts)}."
+    if facts.unstable:
+        text += f" {UNSTABLE}"
     if np.isfinite(selection.n_vectors):
         text += f" The model keeps {count(int(selection.n_vectors), 'row')} as relevance vectors."
     return Answer("What matters?", figure, label, text + _nearly(facts))
+
+
+def _in_folds(facts: Facts, effect: Effect) -> str:
+    """How many folds keep the feature, if not all do."""
+    n = len(facts.study.kept_by_fold)
+    return f", in {effect.frequency * n:.0f} of {n} folds" if effect.frequency < 1 else ""
 
 
 def _always(facts: Facts) -> str:
@@ -193,6 +251,15 @@ def _nearly(facts: Facts) -> str:
     if facts.selection.averaged:
         return " " + " ".join(choice_sentences(facts.selection))
     return f" Nearly kept: {names(facts.selection.near, NAMED)}." if facts.selection.near else ""
+
+
+def _shuffled(facts: Facts) -> Answer:
+    importance = facts.study.importance
+    assert importance is not None
+    figure, label = f"{len(importance.clear):,} of {len(importance.names):,}", "features clearly matter"
+    n = len(facts.selection.distinct)
+    text = f"{importance_text(importance)} The model compares new rows with {count(n, 'kept row')} (relevance vectors)."
+    return Answer("What matters?", figure, label, text)
 
 
 def _vectors(facts: Facts) -> Answer:

@@ -10,14 +10,16 @@ from sparsebayes.app.report.section import Section
 from sparsebayes.app.report.summary import class_names
 from sparsebayes.app.report.table import Table
 from sparsebayes.app.selection import CREDIBLE, Effect, FeatureSet
-from sparsebayes.app.sentences import likely_sentences
-from sparsebayes.app.words import NONE, chance, interval, name, names, number, percent
+from sparsebayes.app.sentences import importance_text, likely_sentences
+from sparsebayes.app.words import NONE, chance, interval, name, names, number, percent, plus_minus, typeset
 from sparsebayes.core.credible import CLAIMED
 from sparsebayes.estimators import LIKELY, listed
 from sparsebayes.inspection import InclusionDisplay
 
 MOST = 60
 """Most rows of a table."""
+EQUATIONS = 5
+"""Most equations that are written out."""
 MEMBERS = 12
 """Features of a credible set that a table names; the others are counted."""
 
@@ -44,6 +46,27 @@ def relevance(facts: Facts) -> Section:
             "The weight of each kept feature in the kernel, which compares rows. Features without a weight are ignored."
         )
     return Section("relevance", title, [text, *near], *figures.relevance(facts), _weights(facts))
+
+
+def importance(facts: Facts) -> Section | None:
+    """What matters to a model that keeps rows; None for other models."""
+    found = facts.study.importance
+    if found is None:
+        return None
+    text = (
+        "Each feature was shuffled in held-out rows, which breaks its relation to the target, and the rows were "
+        f"predicted again. The {found.unit} rises by as much as the model relies on the feature. Features that are "
+        "correlated stand in for each other, so each of them may look less important than it is."
+    )
+    rows = [
+        [name(each), plus_minus(mean, error, sign=True), "yes" if each in found.clear else "no"]
+        for each, mean, error in zip(found.names[:MOST], found.mean, found.error, strict=False)
+    ]
+    table = Table(
+        "Importance", ["feature", f"increase of the {found.unit}", "clear"], rows, left_out(len(found.names), "feature")
+    )
+    picture = figures.importance(found)
+    return Section("importance", "What matters", [text], picture, typeset(importance_text(found)), table)
 
 
 def _averaged(facts: Facts) -> Section:
@@ -145,7 +168,18 @@ def kept(facts: Facts) -> Section:
     elif selection.certain:
         what = "features" if selection.what == "feature" else "rows"
         told.append(f"The intervals assume that the kept {what} are the right ones.")
+    told += _equation_lines(facts)
     return Section("kept", title, told, table=_of_effects(title, _cells(facts), facts))
+
+
+def _equation_lines(facts: Facts) -> list[str]:
+    """The equations of a linear model in the units of the table; of many classes the first."""
+    if not facts.equations:
+        return []
+    shown = facts.equations[:EQUATIONS]
+    more = [f"{len(facts.equations) - EQUATIONS} more equations are in the JSON output."]
+    head = "In the units of the table:" if not facts.selection.averaged else "In the units of the table, averaged:"
+    return [head, *(each.text() for each in shown), *(more if len(facts.equations) > EQUATIONS else [])]
 
 
 def _cells(facts: Facts) -> dict[str, Callable[[Effect], str]]:

@@ -1,0 +1,174 @@
+"""Outputs that share features, groups, outliers, counts and non-negative weights, beside other packages.
+
+python benchmarks/families.py [--only outputs] [--seeds 8]
+"""
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sparsebayes import ARDRegressor
+
+
+def f1(found: Any, true: Any) -> float:
+    """Harmonic mean of precision and recall."""
+    found, true = set(np.ravel(found).tolist()), set(np.ravel(true).tolist())
+    return 2 * len(found & true) / max(len(found) + len(true), 1)
+
+
+def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
+    """What a fit returns, and the seconds of processor time that it took."""
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fit()
+    return found, time.process_time() - start
+
+
+def report(title: str, rows: dict[str, list[tuple[float, ...]]], head: str) -> None:
+    """Means of what was measured, one line for each model."""
+    print(f"\n{title}\n{'':40} {head}")
+    for name, values in rows.items():
+        print(f"{name:40}", *(f"{value:10.3f}" for value in np.mean(values, axis=0)))
+
+
+def outputs(n_seeds: int) -> None:
+    """Support of ten shared features by the joint model and by each output alone."""
+    for T, snr in ((5, 1.0), (5, 2.0), (20, 1.0)):
+        rows: dict[str, list[tuple[float, ...]]] = {"joint": [], "independent, averaged (two outputs)": []}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng([seed, T])
+            X, W = rng.standard_normal((100, 500)), np.zeros((500, T))
+            W[:10] = rng.choice([-1, 1], (10, T))
+            signal = X @ W
+            Y = signal + signal.std(axis=0) / np.sqrt(snr) * rng.standard_normal((100, T))
+            joint, seconds = timed(lambda X=X, Y=Y: ARDRegressor(multi_output="joint").fit(X, Y))
+            rows["joint"].append((f1(joint.active_[0], range(10)), seconds))
+            alone, seconds = timed(lambda X=X, Y=Y: ARDRegressor().fit(X, Y[:, :2]))
+            rows["independent, averaged (two outputs)"] += [(f1(each, range(10)), seconds) for each in alone.active_]
+        report(f"100×500, 10 shared features, {T} outputs, signal-to-noise ratio {snr:g}", rows, "F1, seconds")
+    rng = np.random.default_rng(0)
+    X, W = rng.standard_normal((500, 2000)), np.zeros((2000, 100))
+    W[:20] = rng.standard_normal((20, 100))
+    Y = X @ W + 4 * rng.standard_normal((500, 100))
+    joint, seconds = timed(lambda: ARDRegressor(multi_output="joint").fit(X, Y))
+    report("500×2,000, 100 outputs", {"joint": [(f1(joint.active_[0], range(20)), seconds)]}, "F1, seconds")
+
+
+def groups(n_seeds: int) -> None:
+    """40 groups of 5 correlated features, 4 of them active, beside best subsets and the group lasso."""
+    from abess.linear import LinearRegression
+    from skglm import GroupLasso
+    from sklearn.model_selection import GridSearchCV
+
+    labels = np.repeat(np.arange(40), 5)
+    for n in (100, 200):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            X, fresh = (
+                (
+                    np.sqrt(0.5) * rng.standard_normal((m, 40, 1)) + np.sqrt(0.5) * rng.standard_normal((m, 40, 5))
+                ).reshape(m, 200)
+                for m in (n, 2000)
+            )
+            true, w = rng.choice(40, 4, replace=False), np.zeros(200)
+            chosen = np.isin(labels, true)
+            w[chosen] = rng.choice([-1, 1], 20) * rng.uniform(0.5, 1.5, 20)
+            y = X @ w + 0.5 * (X @ w).std() * rng.standard_normal(n)
+            top = max(np.linalg.norm((X - X.mean(0))[:, labels == g].T @ (y - y.mean())) / n for g in range(40))
+            lasso = GridSearchCV(GroupLasso(groups=5), {"alpha": top * np.logspace(0, -2.5, 20)}, cv=5)
+            models = {
+                "groups, averaged": ARDRegressor(groups=labels),
+                "groups, one model": ARDRegressor(groups=labels, average=False),
+                "abess, GIC": LinearRegression(group=labels, ic_type="gic"),
+                "abess, cross-validated": LinearRegression(group=labels, cv=5),
+                "skglm group lasso, cross-validated": lasso,
+            }
+            for name, model in models.items():
+                fitted, seconds = timed(lambda model=model, X=X, y=y: model.fit(X, y))
+                best = getattr(fitted, "best_estimator_", fitted)
+                found = labels[getattr(best, "active_", np.flatnonzero(best.coef_))]
+                error = np.sqrt(np.mean((fitted.predict(fresh) - fresh @ w) ** 2)) / (fresh @ w).std()
+                exact = float(set(found.tolist()) == set(true.tolist()))
+                rows.setdefault(name, []).append((f1(found, true), exact, error, seconds))
+        report(f"{n} rows, 40 groups of 5, 4 active", rows, "F1, exact, error, seconds")
+
+
+def outliers(n_seeds: int) -> None:
+    """Features and rows named with gross errors in a share of the rows."""
+    weights = np.linspace(0.4, 1.5, 8) * (-1) ** np.arange(8)
+    for share in (0.0, 0.1, 0.2):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng([seed, 200, 100])
+            X, fresh = rng.standard_normal((200, 100)), rng.standard_normal((2000, 100))
+            y, new = (3 + each[:, :8] @ weights + 0.5 * rng.standard_normal(len(each)) for each in (X, fresh))
+            bad = rng.permutation(200) < round(share * 200)
+            y = y + bad * rng.choice([-1, 1], 200) * rng.uniform(5, 20, 200)
+            for noise in ("gaussian", "student", "outliers"):
+                model, seconds = timed(lambda noise=noise, X=X, y=y: ARDRegressor(noise=noise).fit(X, y))
+                named = np.isin(np.arange(200), getattr(model, "outliers_", []))
+                ends = model.predict_interval(fresh)
+                rows.setdefault(noise, []).append(
+                    (
+                        float(np.isin(np.arange(8), model.active_).sum()),
+                        np.sqrt(np.mean((model.predict(fresh) - new) ** 2)),
+                        float((named & bad).sum()),
+                        float((named & ~bad).sum()),
+                        float(((ends[:, 0] <= new) & (new <= ends[:, 1])).mean()),
+                        seconds,
+                    )
+                )
+        report(f"{share:.0%} gross errors", rows, "true features, error, outliers named, wrongly, coverage, seconds")
+
+
+def positive(n_seeds: int) -> None:
+    """Unmixing of simulated spectra."""
+    from scipy.optimize import nnls
+    from sklearn.linear_model import LassoCV
+
+    x = np.linspace(0, 1, 200)
+    for noise in (0.02, 0.05, 0.1):
+        rows: dict[str, list[tuple[float, ...]]] = {}
+        for seed in range(n_seeds):
+            rng = np.random.default_rng(seed)
+            library = np.zeros((200, 60))
+            for j in range(60):
+                for _ in range(rng.integers(3, 8)):
+                    height, place, width = rng.uniform(0.3, 1), rng.uniform(), rng.uniform(0.01, 0.06)
+                    library[:, j] += height * np.exp(-0.5 * ((x - place) / width) ** 2)
+            w = np.zeros(60)
+            w[rng.choice(60, 6, replace=False)] = rng.dirichlet(np.ones(6))
+            y = library @ w + noise * (library @ w).max() * rng.standard_normal(200)
+            ways = {
+                "positive=True": lambda X, y: ARDRegressor(positive=True, fit_intercept=False).fit(X, y).coef_,
+                "SciPy nnls": lambda X, y: nnls(X, y)[0],
+                "lasso": lambda X, y: LassoCV(positive=True, fit_intercept=False, cv=5).fit(X, y).coef_,
+            }
+            for name, way in ways.items():
+                coef, seconds = timed(lambda way=way, library=library, y=y: way(library, y))
+                error = 100 * np.sqrt(np.mean((coef - w) ** 2))
+                rows.setdefault(name, []).append((error, float((coef > 0).sum()), coef.min(), seconds))
+        report(f"unmixing, noise {noise:.0%}", rows, "error x 100, kept, smallest, seconds")
+
+
+PARTS: dict[str, Callable[[int], None]] = {
+    "positive": positive,
+    "outputs": outputs,
+    "groups": groups,
+    "outliers": outliers,
+}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=sorted(PARTS))
+    parser.add_argument("--seeds", type=int, default=8)
+    arguments = parser.parse_args()
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            part(arguments.seeds)
