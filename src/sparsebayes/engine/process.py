@@ -3,8 +3,8 @@
 f(x) = k(x, Z) w with w ~ N(0, s K_ZZ⁻¹). With K_ZZ = L Lᵀ and v = Lᵀw this is a linear model with the columns
 G = K(·, Z) L⁻ᵀ and v ~ N(0, s I): one precision that all weights share. Where the centres are all rows it is the
 Gaussian process with the covariance s k itself. With fewer it leaves out a part of the prior variance,
-s (k(x, x) - ‖g(x)‖²), and the evidence is too large by no more than ½ (s/σ²) times its sum over the rows (Titsias 2009). See
-docs/mathematics.md, section 10.
+s (k(x, x) - ‖g(x)‖²), and its evidence is too large by no more than ½ (s/σ²) times the sum of that over the rows
+(Titsias 2009). See docs/mathematics.md, section 10.
 """
 
 from collections.abc import Callable

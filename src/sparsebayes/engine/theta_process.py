@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sparsebayes.core.linalg import factorise
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WeightedKernel
 from sparsebayes.engine.width import Sample
 
@@ -21,6 +21,11 @@ MOST = 1e3
 """Largest weight, relative to the start."""
 MAX_STEPS = 100
 """Most steps of a maximisation; half of them end within 40."""
+TRIAL_STEPS = 25
+"""Most steps of a maximisation that tells whether a feature can be dropped."""
+LIKELY = 10.0
+"""Features that cost more than this many prices when nothing else changes are not tried: what others can take over is
+less than that."""
 RATIOS = (1e-4, 1e8)
 """Limits of s/σ²: from no signal to the noise floor."""
 FIRST_RATIO = 10.0
@@ -77,7 +82,7 @@ class ProcessEvidence:
         by_theta, by_c = self.kernel.gradient(X, X, shape, by_K), c * float(np.vdot(by_M, inner))
         return Value(float(value), by_theta, by_c, noise)
 
-    def maximise(self, theta: FloatArray, c: float) -> "ProcessTheta":
+    def maximise(self, theta: FloatArray, c: float, steps: int = MAX_STEPS) -> "ProcessTheta":
         """The largest value near θ and c, and where; weights that are zero stay so."""
         free = np.flatnonzero(theta)
 
@@ -89,7 +94,7 @@ class ProcessEvidence:
 
         start = np.log(np.append(theta[free], c))
         limits = [(x + np.log(LEAST), x + np.log(MOST)) for x in start[:-1]] + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
-        end = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": MAX_STEPS})
+        end = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": steps})
         there = np.zeros_like(theta)
         there[free] = np.exp(end.x[:-1])
         return ProcessTheta(there, -float(end.fun), float(np.exp(end.x[-1])))
@@ -113,26 +118,40 @@ class ProcessTheta(NamedTuple):
 def process_theta(evidence: ProcessEvidence, start: FloatArray, price: float) -> ProcessTheta:
     """θ of largest evidence from a start, without the features that do not bring their price.
 
-    Features that each seem worthless are dropped together; where they bring more than their price together, as copies
-    of each other do, only the cheapest goes.
+    What a feature brings is what is lost after it has gone and the others have been maximised again: of two copies one
+    goes. Features that each seem worthless are tried together, then those that seem to bring little one by one.
     """
-    here = evidence.maximise(start, FIRST_RATIO)
+    here, needed = evidence.maximise(start, FIRST_RATIO), np.zeros(len(start), dtype=bool)
     while here.n_kept > 1:
-        kept = np.flatnonzero(here.theta)
-        without = [np.where(np.arange(len(start)) == k, 0.0, here.theta) for k in kept]
-        losses = np.array([here.value - evidence(each, here.c).value for each in without])
-        cheapest, cheap = int(np.argmin(losses)), kept[losses < price]
-        if not len(cheap):
-            break
-        trials = [without[cheapest]]
-        if 1 < len(cheap) < len(kept):
-            trials.insert(0, np.where(np.isin(np.arange(len(start)), cheap), 0.0, here.theta))
-        ends = (evidence.maximise(trial, here.c) for trial in trials)
-        there = next((end for end in ends if end.value >= here.value - price * (here.n_kept - end.n_kept)), None)
+        kept = np.flatnonzero((here.theta > 0) & ~needed)
+        losses = np.array([here.value - evidence(_without(here.theta, np.array([k])), here.c).value for k in kept])
+        order = np.argsort(losses)
+        cheap, likely = kept[losses < price], kept[order[losses[order] < LIKELY * price]]
+        groups = [cheap] if 1 < len(cheap) < here.n_kept else []
+        there = _first_that_pays(evidence, here, [*groups, *likely[:, None]], price, needed)
         if there is None:
             break
         here = there
     return here
+
+
+def _first_that_pays(
+    evidence: ProcessEvidence, here: ProcessTheta, groups: list[IntArray], price: float, needed: BoolArray
+) -> ProcessTheta | None:
+    """The model without the first group that brings less than its price; single features that bring more are marked."""
+    for group in groups:
+        there = evidence.maximise(_without(here.theta, group), here.c, TRIAL_STEPS)
+        if there.value >= here.value - price * len(group):
+            return there
+        if len(group) == 1:
+            needed[group] = True
+    return None
+
+
+def _without(theta: FloatArray, features: IntArray) -> FloatArray:
+    left = theta.copy()
+    left[features] = 0.0
+    return left
 
 
 def process_relevance(evidence: ProcessEvidence, at: ProcessTheta) -> FloatArray:
