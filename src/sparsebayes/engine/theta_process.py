@@ -82,6 +82,11 @@ class ProcessEvidence:
         by_theta, by_c = self.kernel.gradient(X, X, shape, by_K), c * float(np.vdot(by_M, inner))
         return Value(float(value), by_theta, by_c, noise)
 
+    def nothing(self) -> "ProcessTheta":
+        """The model without any feature: only the mean and the noise."""
+        theta = np.zeros(self.sample.X.shape[1])
+        return ProcessTheta(theta, self(theta, RATIOS[0]).value, RATIOS[0])
+
     def maximise(self, theta: FloatArray, c: float, steps: int = MAX_STEPS) -> "ProcessTheta":
         """The largest value near θ and c, and where; weights that are zero stay so."""
         free = np.flatnonzero(theta)

@@ -164,7 +164,7 @@ class FeatureWeights:
         self, inputs: StandardInputs, model: RegressionModel, settings: Settings, *, batch: bool = False
     ) -> ThetaResult:
         """Feature weights of largest evidence of a model; with `batch` each start begins with an alternation."""
-        price = false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
+        price = self._price(inputs)
         kernel, n = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0), model.template.n
         tol, trace = START_TOL * self.tol, Trace()
         search = ThetaSearch(kernel, inputs.X, inputs.Z, model, price, n, tol, settings.callback)
@@ -186,17 +186,22 @@ class FeatureWeights:
         self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool, starts: list[FloatArray]
     ) -> ThetaResult:
         """Feature weights of largest evidence of a Gaussian process, of a target in standard units."""
-        price = false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
         kernel = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0)
         sample = Sample.of(inputs.X, t[:, None], inputs.weight, SAMPLE_ROWS)
-        evidence = ProcessEvidence(kernel, sample, flat_intercept)
+        evidence, price = ProcessEvidence(kernel, sample, flat_intercept), self._price(inputs)
+        if self.min_gain == "auto":
+            price += 0.5 * float(np.log(evidence.n))  # of a weight that so many rows determine
         ends = [process_theta(evidence, start, price) for start in wanted(counted(starts, len(starts), "start"))]
         scores = np.array([end.value - price * end.n_kept for end in ends])
-        best = ends[int(np.argmax(scores))]
+        best = max([*ends, evidence.nothing()], key=lambda end: end.value - price * end.n_kept)
         scores = np.append(scores, np.full(max(self.n_restarts - len(scores), 0), np.nan))
         noise = evidence(best.theta, best.c).noise
         fit = VectorFit(best.value, np.empty(0, np.intp), np.log([noise]))
         return self._result(inputs, best.theta, process_relevance(evidence, best), fit, scores, Trace())
+
+    def _price(self, inputs: StandardInputs) -> float:
+        """Nats that a feature must bring."""
+        return false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
 
     def nothing(self, n_features: int) -> ThetaResult:
         """The result without any weight, of a target without any spread."""

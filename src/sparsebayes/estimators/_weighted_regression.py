@@ -59,6 +59,8 @@ def _fit_output(
     merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
     t = merged.t / np.sqrt(merged.weight)
     wide = inputs.n_varying * ROWS_PER_FEATURE > len(inputs.X)
+    if inputs.n_varying == 0:
+        vectors = "sparse"
     if vectors == "sparse" or wide:
         model = RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings)
         found = weights.find(inputs, model, settings, batch=batch)

@@ -1,5 +1,6 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -43,11 +44,11 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         As in `RVMRegressor`.
     rate : "learn" or float, default="learn"
         λ of the Laplace prior, for kernel columns that are not rescaled. "learn" minimises the leave-one-out error.
-    noise_variance : "fixed", "learn" or float, default="fixed"
-        The noise variance that the search assumes. "fixed" is a hundredth of the variance of y; "learn" estimates it
-        with the model, which is then much like that of `RVMRegressor`, mostly with a few vectors fewer. Variance beyond
-        the assumed noise is estimated afterwards (`excess_variance_`) and is part of predictions; `covariance_` and
-        `log_evidence_` hold for the assumed noise. Use "learn" if you need intervals of the weights.
+    noise_variance : "learn", "fixed" or float, default="learn"
+        The noise variance that the search assumes. "learn" estimates it with the model. "fixed" is a hundredth of the
+        variance of y, as in the source: variance beyond it is estimated afterwards (`excess_variance_`) and is part of
+        predictions, while `covariance_` and `log_evidence_` hold for the assumed noise. Where y is noisier than that,
+        a wide kernel then fits the noise.
     feature_weights : bool, default=False
         Whether the kernel has a weight for every feature, as in `DRVMRegressor`. The kernel must then be "rbf",
         "laplacian" or "poly", and `gamma` is ignored.
@@ -106,7 +107,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         coef0: float = 1.0,
         standardize: bool = True,
         rate: str | float = "learn",
-        noise_variance: str | float = "fixed",
+        noise_variance: str | float = "learn",
         feature_weights: bool = False,
         min_gain: str | float = "auto",
         init: Any = "auto",
@@ -146,7 +147,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
             design = centred_design(X, weight, counts, self.candidates, self.random_state)
             regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
             with regression.threads():
-                weighted = fit_weighted_outputs(regression, weights, lambda target, noise: self._solver(target))
+                weighted = fit_weighted_outputs(regression, weights, self._weighted_solver)
             return Fitted(weighted, remedy=FEWER_FEATURES)
         chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=self.fit_intercept)
         design = kernel_design(self, X, weight, counts, chosen.kernel)
@@ -154,6 +155,11 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         with regression.threads():
             fits = regression.fit_outputs(self._solver)
         return Fitted(fits, chosen.gamma)
+
+    def _weighted_solver(self, target: Target, noise: float) -> LaplaceSolver:
+        """With feature weights a learned noise is the one that was estimated together with them."""
+        solver = self._solver(target)
+        return replace(solver, noise=noise) if self.noise_variance == "learn" else solver
 
     def _solver(self, target: Target) -> LaplaceSolver:
         rate = None if isinstance(self.rate, str) else float(self.rate)
