@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes import ARDRegressor
+from sparsebayes import ARDRegressor, SparsePoissonRegressor
 
 
 def f1(found: Any, true: Any) -> float:
@@ -157,7 +157,55 @@ def positive(n_seeds: int) -> None:
         report(f"unmixing, noise {noise:.0%}", rows, "error x 100, kept, smallest, seconds")
 
 
+def counts(n_seeds: int) -> None:
+    """Poisson counts beside best subsets and the lasso."""
+    from abess.linear import PoissonRegression
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import Poisson
+    from skglm.penalties import L1
+    from skglm.solvers import ProxNewton
+    from sklearn.metrics import mean_poisson_deviance
+    from sklearn.model_selection import KFold
+
+    def lasso(alpha: float, X: Any, y: Any) -> Any:
+        solver = ProxNewton(fit_intercept=True, tol=1e-4)
+        return GeneralizedLinearEstimator(datafit=Poisson(), penalty=L1(alpha), solver=solver).fit(X, y)
+
+    def rate(model: Any, X: Any) -> Any:
+        return np.exp(np.clip(X @ model.coef_ + model.intercept_, -20, 20))
+
+    def cross_validated(X: Any, y: Any) -> Any:
+        alphas = np.abs(X.T @ (y - y.mean())).max() / len(y) * np.logspace(0, -2, 12)
+        folds = list(KFold(5, shuffle=True, random_state=0).split(X))
+        loss = [
+            sum(mean_poisson_deviance(y[out], rate(lasso(alpha, X[keep], y[keep]), X[out])) for keep, out in folds)
+            for alpha in alphas
+        ]
+        return lasso(alphas[int(np.argmin(loss))], X, y)
+
+    rows: dict[str, list[tuple[float, ...]]] = {}
+    for seed in range(n_seeds):
+        rng = np.random.default_rng(seed)
+        X, fresh, w = rng.standard_normal((500, 200)), rng.standard_normal((3000, 200)), np.zeros(200)
+        w[:8] = rng.choice([-1, 1], 8) * rng.uniform(0.15, 0.5, 8)
+        y, new = (rng.poisson(np.exp(0.3 + each @ w)) for each in (X, fresh))
+        ways = {
+            "averaged": SparsePoissonRegressor().fit,
+            "one model": SparsePoissonRegressor(average=False).fit,
+            "abess, EBIC": PoissonRegression(ic_type="ebic").fit,
+            "abess, cross-validated": PoissonRegression(cv=5).fit,
+            "skglm L1, cross-validated": cross_validated,
+        }
+        for name, way in ways.items():
+            model, seconds = timed(lambda way=way, X=X, y=y: way(X, y))
+            found = getattr(model, "active_", np.flatnonzero(model.coef_))
+            expected = model.predict(fresh) if hasattr(model, "active_") else rate(model, fresh)
+            rows.setdefault(name, []).append((f1(found, range(8)), mean_poisson_deviance(new, expected), seconds))
+    report("counts, 500×200, 8 true", rows, "F1, deviance, seconds")
+
+
 PARTS: dict[str, Callable[[int], None]] = {
+    "counts": counts,
     "positive": positive,
     "outputs": outputs,
     "groups": groups,

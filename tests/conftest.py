@@ -63,6 +63,7 @@ def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
     if "noise" in parameters:
         yield from (cls(noise="student", **options) for options in OPTIONS)
         yield cls(noise="outliers", **single)
+        yield cls(noise="heteroscedastic", **single)
     if is_counting(cls()):  # without an intercept the rate at the origin is one, which suits no data of the checks
         yield cls(min_gain=0.0)
 

@@ -366,3 +366,23 @@ def test_counts_and_outliers_are_as_documented(document):
     np.testing.assert_array_equal(model.active_, [3, 7])
     if document == "docs/outliers.md":
         assert model.outlier_weight_[:20].max() < 0.1
+        np.testing.assert_array_equal(namespace["named"].outliers_, np.arange(20))
+        assert namespace["named"].outlier_share_ == pytest.approx(0.1, abs=0.03)
+
+
+def test_outputs_groups_noise_and_signs_are_as_documented():
+    models = {}
+    for page in ("outputs", "groups", "noise", "positive"):
+        namespace = {}
+        for code in python_blocks(f"docs/{page}.md"):
+            exec(code, namespace)
+        models[page] = namespace["model"]
+        models |= {"changing": namespace["changing"]} if page == "noise" else {}
+    np.testing.assert_array_equal(models["outputs"].active_[0], np.arange(5))
+    assert models["outputs"].noise_variance_.shape == (10,)
+    np.testing.assert_array_equal(models["groups"].active_, [0, 1, 2, 30, 31, 32])
+    assert models["groups"].group_inclusion_probability_.shape == (20,)
+    np.testing.assert_array_equal(models["noise"].active_, [3, 7])
+    assert models["noise"].noise_variance_ == pytest.approx(1, rel=0.3)
+    np.testing.assert_array_equal(np.flatnonzero(models["changing"].noise_coef_), [0])
+    np.testing.assert_array_equal(models["positive"].active_, [3, 7])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparsebayes.core.moments import Moments
+    from sparsebayes.data.read import read_blocks
     from sparsebayes.estimators.ard import ARDRegressor
     from sparsebayes.estimators.bls import BLSRegressor
     from sparsebayes.estimators.drvm import DRVMRegressor
@@ -36,6 +37,7 @@ __all__ = [
     "VBLogisticRegression",
     "__version__",
     "load",
+    "read_blocks",
     "save",
     "selection_frequency",
     "to_onnx",
@@ -56,6 +58,7 @@ _ON_DEMAND = {
     "StabilitySelector": "sparsebayes.estimators.stability",
     "VBLogisticRegression": "sparsebayes.estimators.vb",
     "load": "sparsebayes.io.model_file",
+    "read_blocks": "sparsebayes.data.read",
     "save": "sparsebayes.io.model_file",
     "selection_frequency": "sparsebayes.estimators.stability",
     "to_onnx": "sparsebayes.io.onnx.export",

@@ -100,6 +100,16 @@ def _problem(request: Any) -> Any:
     return problem
 
 
+def _folder() -> str:
+    """A folder for files of this command, which goes when the command ends."""
+    import atexit
+    import tempfile
+
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 # --- commands ---
 
 
@@ -127,6 +137,7 @@ def fit(
         str | None, typer.Option("-o", "--output", help="Write the fitted model to a file (model.skops).")
     ] = None,
     report: Annotated[str | None, typer.Option(help="Write a report as one HTML file.")] = None,
+    dask: Annotated[str, typer.Option(metavar="ADDRESS", help="Fit a Parquet file on this Dask cluster.")] = "",
     as_json: Json = False,
     seed: Seed = 0,
     verbose: Verbose = False,
@@ -150,6 +161,9 @@ def fit(
     `auto` takes the linear model, or a kernel model (rvm, drvm) if it predicts held-out rows clearly better. The result
     is compared with a linear and a non-linear baseline. Text and yes/no columns become columns of zeros and ones
     (colour=red).
+
+    A Parquet file or folder that would take a quarter of the memory is read block by block, by a linear model. --sample
+    fits a sample of it instead.
     """
     check_writable(output, "-o")
     check_writable(report, "--report", (".html", ".htm"))
@@ -162,6 +176,15 @@ def fit(
     _choice(model, "--model", ("auto", *OURS))
     given = settings(setting or [])
     chosen = features or (), exclude or ()
+    if data.endswith(".parquet") or dask or "." not in data:
+        from sparsebayes.app.streaming import Wish, drawn, fit_by_passes, refuse, table_to_stream
+
+        if table := table_to_stream(data, dask, sample):
+            refuse(group=group, impute=impute, missing=missing, report=report)
+            if not fit_by_passes(table, Wish(target, model, task, *chosen, dask, output, as_json, given)):
+                raise typer.Exit(NOT_CONVERGED)
+            return
+        data = drawn(data, sample, seed, _folder())
     problem = _problem(Request(data, target, task, *chosen, group, impute, missing or (), sample, cv, seed, positive))
     with progress(verbose, live=not as_json) as tick:
         made = Settings(impute, given, tick, int(not as_json), _processes(jobs), not no_baselines)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,11 @@ class LinearBasis:
     reference: FloatArray
     ones: bool = False
 
-    def __call__(self, X: FloatArray) -> FloatArray:
-        """Φ for these rows."""
-        return _with_ones(X[:, self.columns] - self.reference, self.ones)
+    def __call__(self, X: Any) -> FloatArray:
+        """Φ for these rows, which may be sparse."""
+        chosen = X[:, self.columns]
+        dense = chosen if isinstance(X, np.ndarray) else chosen.toarray()
+        return _with_ones(dense - self.reference, self.ones)
 
     def keep(self, which: IntArray | BoolArray) -> "LinearBasis":
         """The same basis with these columns only."""

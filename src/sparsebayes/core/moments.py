@@ -17,6 +17,9 @@ LOST_DIGITS = 1e-8
 ASYMMETRY = 1e-8
 """Share of the products' size by which the two halves of a scatter matrix may differ: sums in another order."""
 
+CHUNK = 512
+"""Rows of a scatter matrix that are checked at a time."""
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -77,10 +80,13 @@ class Moments:
                 f"scatter[{int(np.argmin(diagonal))}] has a negative diagonal: a sum of squares is expected"
             )
         size = np.sqrt(diagonal)
-        if (np.abs(self.scatter - self.scatter.T) > ASYMMETRY * np.multiply.outer(size, size)).any():
-            raise ValueError("scatter is not symmetric")
-        if (np.abs(self.scatter) > (1 + ASYMMETRY) * np.multiply.outer(size, size)).any():
-            raise ValueError("scatter is not a sum of products: an entry is larger than its diagonal allows")
+        for start in range(0, len(size), CHUNK):
+            rows = slice(start, start + CHUNK)
+            limit = np.multiply.outer(size[rows], size)
+            if (np.abs(self.scatter[rows] - self.scatter[:, rows].T) > ASYMMETRY * limit).any():
+                raise ValueError("scatter is not symmetric")
+            if (np.abs(self.scatter[rows]) > (1 + ASYMMETRY) * limit).any():
+                raise ValueError("scatter is not a sum of products: an entry is larger than its diagonal allows")
 
     @classmethod
     def of(cls, X: AnyArray, y: AnyArray, weight: FloatArray | None = None) -> "Moments":

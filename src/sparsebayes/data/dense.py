@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsebayes.core.linalg import correlation_of, weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
-from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.formed import FormedColumns, under_weight
 from sparsebayes.data.on_the_fly import OnTheFly
 
 BLOCK_BYTES = 2**21
@@ -73,7 +73,7 @@ class DenseRows(OnTheFly):
         scale is set to infinity, which makes it a column of zeros.
         """
         total = weight.sum()
-        mean = (weight @ self.X) / total if centre else np.zeros(self.n_columns)
+        mean = self._sums(weight) / total if centre else np.zeros(self.n_columns)
         rows = DenseRows(self.X, mean, np.ones(self.n_columns), np.sqrt(weight))
         square = rows.column_square() / total
         rounding = 8 * np.sqrt(self.n_rows) * np.finfo(np.float64).eps * np.abs(mean)
@@ -87,7 +87,7 @@ class DenseRows(OnTheFly):
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
-        mean = (weight @ self.X) / weight.sum()
+        mean = self._sums(weight) / weight.sum()
         return DenseRows(self.X, mean, self.scale, self.root_weight, (mean - self.mean) / self.scale)
 
     @property
@@ -104,6 +104,10 @@ class DenseRows(OnTheFly):
         same = np.array_equal(which, np.arange(self.n_columns))
         X = self.X if same else self.X[:, which]
         return DenseRows(X, self.mean[which], self.scale[which] * factor, self.root_weight)
+
+    def under(self, which: IntArray, weight: FloatArray, centre: bool) -> "DenseRows":
+        """Some columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        return DenseRows.formed(under_weight(self.columns(which), weight, centre)[0])
 
     def weighted(self, root_weight: FloatArray) -> "DenseRows":
         """Each row multiplied by a factor."""
@@ -228,19 +232,49 @@ class DenseRows(OnTheFly):
         """Φᵀ rows."""
         weighted = self.root_weight * rows.T if self._is_weighted else rows.T
         # A few rows times X is faster than the transpose of X times a few columns.
-        product = weighted @ self.X - np.multiply.outer(weighted.sum(axis=-1), self.mean)
+        product = self._sums(weighted) - np.multiply.outer(weighted.sum(axis=-1), self.mean)
         return np.asarray((product / self.scale).T)
 
     def predict(self, weights: FloatArray) -> FloatArray:
         """Φ weights."""
         scaled = weights / self.scale
-        return np.asarray(self.root_weight * (self.X @ scaled - self.mean @ scaled))
+        return np.asarray(self.root_weight * (self._times(scaled) - self.mean @ scaled))
 
     def row_variance(self, root: FloatArray) -> FloatArray:
         """‖root φₙ‖² per row."""
         scaled = root / self.scale
-        product = self.X @ scaled.T - scaled @ self.mean
+        product = self._times(scaled.T) - scaled @ self.mean
         return np.asarray(self.root_weight**2 * (product**2).sum(axis=1))
+
+    def _sums(self, rows: FloatArray) -> FloatArray:
+        """`rows` X; a design in single precision is converted a block at a time."""
+        if self.X.dtype == np.float64:
+            return np.asarray(rows @ self.X)
+        total = np.zeros((*rows.shape[:-1], self.n_columns))
+        for which, columns, block in self._double_blocks():
+            total[..., columns] += rows[..., which] @ block
+        return total
+
+    def _times(self, weights: FloatArray) -> FloatArray:
+        """X `weights`, likewise."""
+        if self.X.dtype == np.float64:
+            return np.asarray(self.X @ weights)
+        total = np.zeros((self.n_rows, *weights.shape[1:]))
+        for which, columns, block in self._double_blocks():
+            total[which] += block @ weights[columns]
+        return total
+
+    def _double_blocks(self) -> Iterator[tuple[slice, slice, FloatArray]]:
+        """Blocks of rows or, of wide designs, of columns, in double precision."""
+        everything = slice(None)
+        if self.n_columns > self.n_rows:
+            for columns in self._column_blocks():
+                yield everything, columns, self.X[:, columns].astype(np.float64)
+            return
+        step = max(1, BLOCK_BYTES // (8 * max(1, self.n_columns)))
+        for start in range(0, self.n_rows, step):
+            rows = slice(start, start + step)
+            yield rows, everything, self.X[rows].astype(np.float64)
 
     def correlation(self, which: IntArray) -> FloatArray:
         """Correlations between some of the columns; the rows count by their weights."""

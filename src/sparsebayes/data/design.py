@@ -53,6 +53,10 @@ class Design(Columns, Protocol):
         """The factor of every row."""
 
     @property
+    def can_form(self) -> bool:
+        """Whether there is memory for all columns, formed."""
+
+    @property
     def known_gram(self) -> FloatArray | None:
         """ΦᵀΦ, if it was computed or is small enough to be."""
 
@@ -70,6 +74,12 @@ class Design(Columns, Protocol):
 
     def prepare_gram(self) -> None:
         """Compute all of ΦᵀΦ now, unless that is too large: a search will ask for many of its columns."""
+
+    def under(self, which: IntArray, weight: FloatArray, centre: bool) -> "Design":
+        """Some columns, measured from their weighted mean if so wished, and rows multiplied by √weight.
+
+        The rows have no weights of their own.
+        """
 
     def compressed(self, R: FloatArray) -> "Design":
         """Rows R in the place of these, where RᵀR = ΦᵀΦ."""

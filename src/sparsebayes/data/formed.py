@@ -6,6 +6,14 @@ from sparsebayes.core.linalg import weighted_gram
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 
 
+def under_weight(Phi: FloatArray, weight: FloatArray, centre: bool) -> tuple[FloatArray, FloatArray]:
+    """Columns measured from their weighted mean if so wished, and rows multiplied by √weight; and these means."""
+    means = weight @ Phi / weight.sum() if centre else np.zeros(Phi.shape[1])
+    Phi = Phi - means
+    Phi *= np.sqrt(weight)[:, None]
+    return Phi, means
+
+
 class FormedColumns:
     """The design Φ - 1 meanᵀ, with Φ in memory as it is; `mean` is zero unless a flat intercept was eliminated."""
 

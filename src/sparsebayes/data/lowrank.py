@@ -9,7 +9,7 @@ from scipy.linalg import lapack
 
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import BLOCK_BYTES, DenseRows
-from sparsebayes.data.formed import FormedColumns
+from sparsebayes.data.formed import FormedColumns, under_weight
 from sparsebayes.data.on_the_fly import OnTheFly
 
 Kernel = Callable[[FloatArray, FloatArray], FloatArray]
@@ -107,6 +107,10 @@ class LowRankRows(OnTheFly):
     def unweighted(self) -> "LowRankRows":
         """The same columns with all rows alike, for likelihoods that take the weights into their sites."""
         return self._fresh(np.ones(self.n_rows), self.centre)
+
+    def under(self, which: IntArray, weight: FloatArray, centre: bool) -> DenseRows:
+        """Some true columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        return DenseRows.formed(under_weight(self.columns(which), weight, centre)[0])
 
     def weighted(self, root_weight: FloatArray) -> "LowRankRows":
         """Each row multiplied by a factor."""

@@ -29,6 +29,11 @@ class OnTheFly:
         return np.asarray(self.scale)
 
     @property
+    def can_form(self) -> bool:
+        """Whether all columns may be formed: yes, where they are in memory anyway."""
+        return True
+
+    @property
     def usable(self) -> BoolArray:
         """Columns that are not constant."""
         return np.isfinite(self.unit)

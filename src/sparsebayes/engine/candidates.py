@@ -13,7 +13,7 @@ from sparsebayes.core.likelihoods import Sites
 from sparsebayes.core.prices import Marginal, chosen
 from sparsebayes.core.priors import Moves
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.formed import under_weight
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.moves import Surroundings, unit_blocks
 from sparsebayes.engine.problem import Problem
@@ -112,18 +112,16 @@ def target_under(sites: Sites, flat_intercept: bool) -> tuple[FloatArray, FloatA
 def under_sites(Phi: FloatArray, sites: Sites, flat_intercept: bool) -> Rows:
     """Rows multiplied by the root of their site's precision, without a flat intercept."""
     b, t, level = target_under(sites, flat_intercept)
-    means = b @ Phi / b.sum() if flat_intercept else np.zeros(Phi.shape[1])
-    Phi = Phi - means
-    Phi *= np.sqrt(b)[:, None]
+    Phi, means = under_weight(Phi, b, flat_intercept)
     return Rows(Phi, t, level, means)
 
 
 def least_squares(problem: Problem, fit: ScaleFit, columns: IntArray) -> LeastSquares:
     """Some columns under the sites of a model, as a least-squares problem with noise variance one."""
-    rows = under_sites(problem.design.columns(columns), fit.view.sites, problem.flat_intercept)
+    b, t, _ = target_under(fit.view.sites, problem.flat_intercept)
     return LeastSquares(
-        design=DenseRows.formed(rows.Phi),
-        t=rows.t,
+        design=problem.design.under(columns, b, problem.flat_intercept),
+        t=t,
         n_weighted=float(problem.weight.sum()),
         flat_intercept=problem.flat_intercept,
         prior=problem.prior.of(columns),

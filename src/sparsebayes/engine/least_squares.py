@@ -84,6 +84,8 @@ class LeastSquares:
     """Gamma(c, d) hyper-prior on the noise precision."""
     rest: float = 0.0
     """Squared length of the part of the target that no weight can reach, where `compressed` has taken it out."""
+    known_projection: FloatArray | None = None
+    """Φᵀt where it is known: for several targets it is one product."""
     start_alpha: float | None = None
     """Precision with which a batch solver starts; None: the prior gives the predictor variance one."""
     start_noise: float = INITIAL_NOISE
@@ -104,7 +106,7 @@ class LeastSquares:
     @cached_property
     def projection(self) -> FloatArray:
         """Φᵀt."""
-        return self.design.project(self.t)
+        return self.design.project(self.t) if self.known_projection is None else self.known_projection
 
     @cached_property
     def energy(self) -> float:
@@ -185,7 +187,7 @@ class LeastSquares:
         rest = self.energy - float(t @ t)
         if factor.jitter > 0 or rest < LOST_DIGITS * self.energy:
             return self
-        return replace(self, design=self.design.compressed(factor.lower.T), t=t, rest=rest)
+        return replace(self, design=self.design.compressed(factor.lower.T), t=t, rest=rest, known_projection=None)
 
     def noise_step(self, design: Columns, alpha: FloatArray, noise: float, rule: NoiseRule) -> NoiseStep:
         """Exact posterior at a noise variance, and the noise variance that the rule makes of it."""

@@ -64,9 +64,9 @@ class Sets:
 
     @cached_property
     def rows(self) -> FloatArray:
-        """Φ where it has more columns than rows; otherwise nothing."""
+        """Φ where it has more columns than rows and may be formed; otherwise nothing."""
         design = self.problem.design
-        return design.columns(slice(None) if design.n_columns > design.n_rows else slice(0))
+        return design.columns(slice(None) if design.n_columns > design.n_rows and design.can_form else slice(0))
 
     def by_rows(self, k: int) -> bool:
         """Whether sets of this size are better seen through the n×n matrix M: it is smaller, or nearly so."""

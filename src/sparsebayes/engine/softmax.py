@@ -23,7 +23,6 @@ from sparsebayes.core.linalg import Factor, factorise
 from sparsebayes.core.multinomial import ByRows, ByWeights, ClassDesigns, ClassRows, Inverse, SoftmaxPosterior
 from sparsebayes.core.scales import ScaleRule, ard_candidate, gain
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import Design
 from sparsebayes.engine.batch import PRICE_INFLATION, PRUNE_BELOW
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
@@ -206,7 +205,7 @@ class SoftmaxFit:
         """The same without the training rows."""
         return replace(self, posterior=replace(self.posterior, design=self.posterior.design.bare()))
 
-    def latent(self, rows: DenseRows) -> tuple[FloatArray, FloatArray]:
+    def latent(self, rows: ClassRows) -> tuple[FloatArray, FloatArray]:
         """Mean (n×C) and covariance (n×C×C) of η for new rows in the same units."""
         design = self.posterior.design
         Phi = [rows.columns(columns) - self.origin[columns] for columns in design.column]

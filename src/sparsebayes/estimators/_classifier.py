@@ -9,15 +9,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, counted
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
+from sparsebayes.estimators._elsewhere import lazily
+from sparsebayes.estimators._inputs import over_blocks, validated, validated_rows
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_class_weights, checked_weight
 
 
 class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, NamedParameters):
@@ -37,7 +40,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
 
     def _validated_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray, BoolArray]:
         """The same, and which of the rows given are left."""
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        X, y = validated(self, X, y, ensure_min_samples=2)
         check_classification_targets(y)
         encoder = LabelEncoder()
         codes = encoder.fit_transform(y)
@@ -57,6 +60,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
             )
+        check_class_weights(codes, weight, self.classes_)
         return X, codes, weight, counts
 
     def _fit_all(self, X: Any, codes: AnyArray, weight: FloatArray) -> list[Any]:
@@ -100,12 +104,15 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         covariances = [fit.covariance for fit in self._fits]
         return covariances[0] if len(covariances) == 1 else covariances
 
+    @lazily
     def decision_function(self, X: Any) -> FloatArray:
         """Log-odds of each class (for two: of the second), averaged over the posterior as `proba` says.
 
         With `proba="plug-in"` this is the posterior mean of the linear predictor itself.
         """
-        X = self._checked(X)
+        return over_blocks(self._scores, self._checked(X), width=self._width)
+
+    def _scores(self, X: Any) -> FloatArray:
         if self._joint is not None:
             return self._joint.scores(X, average=self.proba != "plug-in")
         scores = np.column_stack([self._log_odds(fit, X) for fit in self._fits])
@@ -121,9 +128,12 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         tiny = np.finfo(np.float64).tiny
         return np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
 
+    @lazily
     def predict_proba(self, X: Any) -> FloatArray:
         """Class probabilities, averaged over the posterior as `proba` says; each row adds up to 1."""
-        X = self._checked(X)
+        return over_blocks(self._probabilities, self._checked(X), width=self._width)
+
+    def _probabilities(self, X: Any) -> FloatArray:
         if self._joint is not None:
             return self._joint.probabilities(X, average=self.proba != "plug-in")
         probability = PROBABILITIES[self.proba]
@@ -134,23 +144,35 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         even = np.full_like(positive, 1 / positive.shape[1])
         return np.where(total > 0, positive / np.where(total > 0, total, 1.0), even)
 
+    @lazily
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of the class probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    @lazily
     def predict(self, X: Any) -> AnyArray:
         """The class with the largest score."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
-    def _checked(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+    def _checked(self, X: Any) -> Any:
+        return validated_rows(self, X)
+
+    @property
+    def _width(self) -> int:
+        """Columns of the widest model: what a prediction forms for each row."""
+        return max([len(fit.mean) for fit in self._fits], default=1)
 
 
 class LinearClassifier(SupportMixin, GaussianClassifier):
     """A classifier whose columns are the features."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The lasso takes dense columns.
+        tags.input_tags.sparse = getattr(self, "inference", None) not in ("coordinate", "reweighted-l1")
+        return tags
 
     def _store(self, fits: list[LinearFit]) -> None:
         """Fitted attributes: one row per fit; lists (for two classes the one array) where shapes differ."""

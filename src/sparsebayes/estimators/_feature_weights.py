@@ -5,13 +5,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.prices import false_discovery_price
 from sparsebayes.core.standard_units import StandardUnits
-from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
@@ -57,8 +58,19 @@ def store_feature_weights(model: Any) -> None:
     model.restart_scores_ = np.array([fit.scores for fit in model._fits])[take]
 
 
-class FeatureWeightsMixin:
-    """The selector's face of an estimator with feature weights."""
+class FeatureWeightsMixin(SelectorMixin):
+    """The selector's face of an estimator with feature weights: `transform` gives the features with a weight."""
+
+    def _get_support_mask(self) -> AnyArray:
+        return self.get_support()
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """`feature_relevance_` as shares that add up to one; with several outputs or classes, their means."""
+        check_is_fitted(self)
+        weights = np.atleast_2d(self.feature_relevance_)
+        total = weights.sum(axis=1, keepdims=True)
+        return np.asarray((weights / np.where(total > 0, total, 1.0)).mean(axis=0))
 
     def get_support(self, indices: bool = False) -> BoolArray | IntArray:
         """Which features have a weight, as a mask or as indices; with several outputs or classes, for any of them.
@@ -69,7 +81,7 @@ class FeatureWeightsMixin:
             Whether to return indices rather than a mask.
         """
         check_is_fitted(self)
-        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))  # type: ignore[attr-defined]
+        mask = np.asarray((np.atleast_2d(self.feature_weights_) > 0).any(axis=0))
         return np.flatnonzero(mask) if indices else mask
 
 

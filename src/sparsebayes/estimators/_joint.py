@@ -1,12 +1,12 @@
 """A fitted softmax model in the user's units."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sparsebayes.core.multinomial import averaged_probabilities, softmax_probabilities
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.source import design_of
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.softmax import SoftmaxFit
 
@@ -52,8 +52,8 @@ class JointFit:
 
     def latent(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of every row's predictors."""
-        design = np.column_stack([X, np.ones(len(X))]) if len(self.scale) > self.n_features else X
-        return self.fit.latent(DenseRows(design, self.mean, self.scale, np.ones(len(X))))
+        rows = design_of(X, ones=len(self.scale) > self.n_features)
+        return self.fit.latent(replace(rows, mean=self.mean, scale=self.scale))
 
     def probabilities(self, X: FloatArray, average: bool) -> FloatArray:
         """Class probabilities, averaged over the posterior or at its mean."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 
 from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.priors import NonNegative
@@ -15,7 +14,7 @@ from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.process import label_signal
-from sparsebayes.estimators._base import warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import glm_fit
@@ -64,7 +63,7 @@ class KernelClassifierMixin(KernelMixin, VectorsMixin):
         raise NotImplementedError
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 
 from sparsebayes.core.predictive import pooled_freedom
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
@@ -16,7 +15,7 @@ from sparsebayes.engine.leave_one_out import KernelResult, held_out
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.process import regression_signal
 from sparsebayes.engine.process import solve as solve_process
-from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit, KernelMixin, VectorsMixin
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import Units, constant_fit
@@ -207,7 +206,7 @@ class KernelRegressorMixin(KernelMixin, VectorsMixin):
         raise NotImplementedError
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.

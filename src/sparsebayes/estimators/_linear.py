@@ -80,6 +80,10 @@ class LinearFit:
         felt = Phi @ self.root.T
         return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", felt, felt), 0.0)
 
+    def latent_moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the linear predictor."""
+        return self.latent(X), self.latent_variance(X)
+
     def latent_covariance(self, X: FloatArray) -> FloatArray:
         """Joint covariance of the linear predictor of all rows."""
         Phi = self.basis(X)
@@ -88,7 +92,7 @@ class LinearFit:
 
     def own_variance(self, X: FloatArray) -> FloatArray:
         """Variance of each new observation that it shares with no other: here the noise."""
-        return np.full(len(X), self.noise_variance)
+        return np.full(X.shape[0], self.noise_variance)
 
     def interval(self, X: FloatArray, coverage: float) -> FloatArray:
         """Central interval of new observations, lower and upper end on the last axis."""
@@ -97,7 +101,7 @@ class LinearFit:
 
     def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of what new observations share with no other, one row per row of X."""
-        return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((len(X), n_samples))
+        return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((X.shape[0], n_samples))
 
     def weight_interval(self, coverage: float, n_features: int) -> FloatArray:
         """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for what is gone."""
@@ -148,7 +152,7 @@ class StudentFit(LinearFit):
 
     def own_variance(self, X: FloatArray) -> FloatArray:
         """Variance of the noise."""
-        return np.full(len(X), self.variance_of_noise)
+        return np.full(X.shape[0], self.variance_of_noise)
 
     def interval(self, X: FloatArray, coverage: float) -> FloatArray:
         """Central interval of the sum of Gaussian predictor and Student noise."""
@@ -158,7 +162,7 @@ class StudentFit(LinearFit):
 
     def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
         """Draws of Student noise."""
-        return np.sqrt(self.noise_variance) * rng.standard_t(self.noise_freedom, (len(X), n_samples))
+        return np.sqrt(self.noise_variance) * rng.standard_t(self.noise_freedom, (X.shape[0], n_samples))
 
     def outlier_weight(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """E[u] of training rows, the factor of their precision; small for outliers."""

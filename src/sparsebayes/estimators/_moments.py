@@ -1,15 +1,20 @@
 """Regression from moments alone: `fit_moments`, and the target as a solver takes it, from rows or from moments."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 
 from sparsebayes.core.moments import Moments
+from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.moment_rows import MomentRows
-from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
+from sparsebayes.estimators._inputs import name_features
+
+MANY = 16
+"""Targets from which on their products with the columns are one product. For fewer that saves nothing, and each target
+has the same answer, to the last bit, as alone."""
 
 
 class Target(NamedTuple):
@@ -23,6 +28,8 @@ class Target(NamedTuple):
     """Rows, counted by weight."""
     constant: bool
     """Whether there is no spread beyond rounding."""
+    projection: FloatArray | None = None
+    """Φᵀt, where it is known."""
 
     @classmethod
     def of(cls, y: FloatArray, weight: FloatArray, root_weight: FloatArray, intercept: bool, flat: bool) -> "Target":
@@ -34,16 +41,25 @@ class Target(NamedTuple):
         return cls(root_weight * (y - centre if flat else y) / (unit or 1.0), centre, unit, total, constant)
 
 
-def targets_of(moments: Moments, rows: FloatArray, intercept: bool) -> list[Target]:
-    """From moments and the rows that stand for the targets."""
+def targets_of(moments: Moments, rows: FloatArray, products: FloatArray, intercept: bool) -> list[Target]:
+    """From moments, the rows that stand for the targets, and their products with the columns."""
     found, constant = [], moments.constant()
     for k, row in enumerate(rows, start=moments.n_features):
         centre = float(moments.mean[k]) if intercept else 0.0
         square = moments.about(intercept)[k, k]
         unit = float(np.sqrt(square / moments.n))
         flat_line = bool(constant[k]) if intercept else unit == 0
-        found.append(Target(row / (unit or 1.0), centre, unit, moments.n, flat_line))
+        scaled = row / (unit or 1.0), products[k - moments.n_features] / (unit or 1.0)
+        found.append(Target(scaled[0], centre, unit, moments.n, flat_line, scaled[1]))
     return found
+
+
+def projected(targets: list[Target], rows: Reductions) -> list[Target]:
+    """With the products of all columns with all targets, if there are many."""
+    if len(targets) < MANY:
+        return targets
+    products = rows.project(np.column_stack([target.t for target in targets])).T
+    return [target._replace(projection=product) for target, product in zip(targets, products, strict=True)]
 
 
 class MomentsMixin:
@@ -62,13 +78,14 @@ class MomentsMixin:
     _read_groups: Callable[[], None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
+    _forget_noise: Callable[[], None]
     _fit_target: Callable[..., Any]
     _store_found: Callable[..., None]
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit_moments(self, moments: Moments, feature_names: Any = None) -> Any:
+    def fit_moments(self, moments: Moments, feature_names: Any = None) -> Self:
         """Fit the model from the moments of the rows alone; the answer is that of `fit` on the rows.
 
         Parameters
@@ -89,13 +106,14 @@ class MomentsMixin:
         if self.multi_output == "joint" and moments.n_outputs > 1:
             raise ValueError("fit_moments needs multi_output='independent'")
         self._check_noise()
-        self._name_features(moments.n_features, feature_names)
+        name_features(self, moments.n_features, feature_names)
         self._read_groups()
         averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        rows, lines = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
-        targets = targets_of(moments, lines, self.fit_intercept)
+        rows, lines, products = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
+        targets = targets_of(moments, lines, products, self.fit_intercept)
         with threads_for(rows.X.size):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
@@ -104,14 +122,3 @@ class MomentsMixin:
             ]
         self._store_found(found, rows, averages, single=len(targets) == 1)
         return self
-
-    def _name_features(self, n_features: int, names: Any) -> None:
-        """What `validate_data` sets where there are rows."""
-        self.n_features_in_ = n_features
-        vars(self).pop("feature_names_in_", None)
-        if names is None:
-            return
-        known = [str(name) for name in names]
-        if len(known) != n_features:
-            raise ValueError(f"feature_names has {len(known)} names, but the moments have {n_features} features")
-        self.feature_names_in_ = np.array(known, dtype=object)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.types import BoolArray, FloatArray
+from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._linear import LinearFit, StudentFit
 from sparsebayes.estimators._robust import OutlierFit
 
@@ -13,10 +14,21 @@ REMEDIES = {
     "gaussian": "raise min_gain or give the noise precision a prior (c, d)",
     "student": "or if most rows have one value, use noise='gaussian'",
     "outliers": "or if most rows have one value, use noise='gaussian'",
+    "heteroscedastic": "use noise='gaussian'",
 }
 """What helps against a noise variance that vanishes, by the kind of noise."""
 LARGEST = 1_000_000
 """Numbers in X up to which average="auto" averages with gross errors: rows are weighted anew thousands of times."""
+ATTRIBUTES = (
+    "noise_freedom_",
+    "outlier_weight_",
+    "outlier_share_",
+    "outlier_probability_",
+    "outliers_",
+    "noise_coef_",
+    "noise_intercept_",
+)
+"""Fitted attributes that only some kinds of noise have."""
 CLAIMED_OUTLIER = 0.5
 """Probability above which a row is called an outlier: more likely than not."""
 
@@ -30,6 +42,8 @@ class NoiseMixin:
     c: float
     d: float
     warm_start: bool
+    fit_intercept: bool
+    intercept_prior: str
     average: bool | str
     _fits: Sequence[LinearFit]
     _single: bool
@@ -38,6 +52,11 @@ class NoiseMixin:
     def _known_noise(self, scale: float = 1.0) -> float | None:
         """The noise variance where it is given, in units of `scale`."""
         return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
+
+    def _forget_noise(self) -> None:
+        """Remove what an earlier fit has said of another kind of noise."""
+        for name in ATTRIBUTES:
+            vars(self).pop(name, None)
 
     def _check_noise(self, has_row_noise: bool = False) -> None:
         """Refuse parameters that the kind of noise does not go with."""
@@ -54,18 +73,41 @@ class NoiseMixin:
             raise ValueError(
                 f"noise={self.noise!r} has no hyper-prior on the noise: c={self.c:g} and d={self.d:g} must be 0"
             )
+        if self.noise == "heteroscedastic" and self.fit_intercept and self.intercept_prior != "flat":
+            raise ValueError("noise='heteroscedastic' needs intercept_prior='flat'")
         if self.warm_start:
             raise ValueError(f"noise={self.noise!r} does not support warm_start=True")
 
     def _averages_robustly(self, size: int, weight: FloatArray) -> bool:
-        """The same where each row has a factor of its own, and sweeps weight the rows anew."""
+        """Whether to average where each row has a factor of its own, and sweeps weight the rows anew."""
+        if self.noise == "heteroscedastic":
+            return True
         if self.average is True and np.ptp(weight) > 0:
             raise ValueError(f"average=True with noise={self.noise!r} needs rows of equal sample_weight")
         small = self.noise == "outliers" and size <= LARGEST and np.ptp(weight) == 0
         return self.average is True or small
 
     def _store_noise(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
-        """Fitted attributes of Student noise, or of gross errors; `counts` are the rows given that have a weight."""
+        """Fitted attributes of noise that is not Gaussian; `counts` are the rows given that have a weight."""
+        if self.noise == "heteroscedastic":
+            self._store_noise_model(X.shape[1])
+        else:
+            self._store_rows(X, outputs, counts)
+
+    def _store_noise_model(self, n_features: int) -> None:
+        """Weights and intercept of the log variance."""
+        coef, intercept = np.zeros((len(self._fits), n_features)), np.full(len(self._fits), -np.inf)
+        for k, fit in enumerate(self._fits):
+            assert isinstance(fit, HeteroscedasticFit)
+            assert fit.log_noise is not None
+            coef[k, fit.log_noise.active] = fit.log_noise.coef
+            if fit.noise_variance > 0:
+                intercept[k] = fit.log_noise.intercept + np.log(fit.noise_variance)
+        self.noise_coef_ = coef[0] if self._single else coef
+        self.noise_intercept_ = float(intercept[0]) if self._single else intercept
+
+    def _store_rows(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
+        """What Student noise, or gross errors, say of single rows."""
         is_student = self.noise == "student"
         rows, number = (
             np.full((len(counts), len(outputs)), np.nan),

@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.outputs import OutputsProblem, solve_outputs
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
@@ -36,7 +36,7 @@ def spreads(Y: FloatArray, weight: FloatArray, centres: bool) -> tuple[FloatArra
 
 
 def fit_outputs(
-    rows: DenseRows,
+    rows: FeatureDesign,
     Y: FloatArray,
     weight: FloatArray,
     flat: bool,

@@ -2,20 +2,28 @@
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, warn_unless_converged
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
+from sparsebayes.estimators._elsewhere import lazily
+from sparsebayes.estimators._inputs import double, over_blocks, validated, validated_rows
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_total, checked_weight
+
+
+def _product(fit: LinearFit, weights: FloatArray, X: Any) -> FloatArray:
+    return fit.basis(X) @ weights
 
 
 class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, NamedParameters):
@@ -52,19 +60,22 @@ class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Na
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
         """Inputs, targets and weights of the rows that count, and which of those given these are."""
         several = self.__sklearn_tags__().target_tags.multi_output
-        X, y = validate_data(self, X, y, dtype=np.float64, multi_output=several, y_numeric=True, ensure_min_samples=2)
+        X, y = validated(self, X, y, multi_output=several, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
         weight = checked_weight(sample_weight, X)
         counts = weight > 0
         if not counts.all():
             X, y, weight = X[counts], y[counts], weight[counts]
-        if weight.sum() <= self.fit_intercept:
-            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        check_total(weight, self.fit_intercept)
         return X, y, weight, counts
 
-    def _validate(self, X: Any) -> FloatArray:
-        check_is_fitted(self)
-        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+    def _validate(self, X: Any) -> Any:
+        return validated_rows(self, X)
+
+    @property
+    def _width(self) -> int:
+        """Columns of the widest model: what a prediction forms for each row."""
+        return max(len(fit.mean) for fit in self._fits)
 
 
 class GaussianRegressor(PosteriorRegressor):
@@ -99,6 +110,7 @@ class GaussianRegressor(PosteriorRegressor):
                 stacklevel=2,
             )
 
+    @lazily
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -115,26 +127,31 @@ class GaussianRegressor(PosteriorRegressor):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov exclude each other: ask for one of them")
         X = self._validate(X)
-        means, spreads = [], []
-        for fit in self._fits:
-            means.append(fit.latent(X))
-            if return_std:
-                spreads.append(np.sqrt(fit.latent_variance(X) + fit.own_variance(X)))
-            elif return_cov:
-                spreads.append(fit.latent_covariance(X) + np.diag(fit.own_variance(X)))
-        if return_std or return_cov:
-            return self._join(means), self._join(spreads)
-        return self._join(means)
+        if return_cov:
+            X = double(X)
+            spreads = [fit.latent_covariance(X) + np.diag(fit.own_variance(X)) for fit in self._fits]
+            return self._join([fit.latent(X) for fit in self._fits]), self._join(spreads)
+        return over_blocks(self._with_std if return_std else self._mean, X, width=self._width)
 
+    def _mean(self, X: Any) -> FloatArray:
+        return self._join([fit.latent(X) for fit in self._fits])
+
+    def _with_std(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        return self._mean(X), self._join([np.sqrt(fit.latent_variance(X) + fit.own_variance(X)) for fit in self._fits])
+
+    @lazily
     def predict_interval(self, X: Any, coverage: float = 0.9) -> FloatArray:
         """Central interval of new observations: lower and upper end on the last axis.
 
         Student's quantile with the degrees of freedom that the weights left accounts for the learned noise.
         """
         check_coverage(coverage)
-        X = self._validate(X)
-        ends = [fit.interval(X, coverage) for fit in self._fits]
-        return ends[0] if self._single else np.stack(ends, axis=1)
+
+        def interval(rows: Any) -> FloatArray:
+            ends = [fit.interval(rows, coverage) for fit in self._fits]
+            return ends[0] if self._single else np.stack(ends, axis=1)
+
+        return over_blocks(interval, self._validate(X), width=self._width)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draws of new observations, of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)."""
@@ -142,8 +159,9 @@ class GaussianRegressor(PosteriorRegressor):
         rng = check_random_state(random_state)
         draws = []
         for fit in self._fits:
-            latent = fit.basis(X) @ fit.draw(n_samples, rng).T
-            draws.append(latent + fit.noise_draws(X, n_samples, rng))
+            weights = fit.draw(n_samples, rng).T
+            latent = over_blocks(partial(_product, fit, weights), X, width=max(self._width, n_samples))
+            draws.append(latent + fit.noise_draws(double(X), n_samples, rng))
         return draws[0] if self._single else np.stack(draws, axis=1)
 
     def _join(self, outputs: list[FloatArray]) -> FloatArray:
@@ -152,6 +170,11 @@ class GaussianRegressor(PosteriorRegressor):
 
 class LinearRegressor(SupportMixin, PosteriorRegressor):
     """A regressor whose columns are the features: stored weights, the features kept, and draws."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = getattr(self, "solver", None) != "reweighted-l1"  # the lasso takes dense columns
+        return tags
 
     def _store(self, fits: Sequence[LinearFit], *, single: bool) -> None:
         """Fitted attributes of a model whose columns are the features.

@@ -9,7 +9,7 @@ from sparsebayes.core.likelihoods import StudentT
 from sparsebayes.core.prices import Price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine import glm
 from sparsebayes.engine.least_squares import NOISE_FLOOR
 from sparsebayes.engine.loop import Settings
@@ -26,7 +26,7 @@ NORMAL_MAD = 1.4826
 """Standard deviation over median absolute deviation, for a normal distribution."""
 
 
-def robust_units(rows: DenseRows, y: FloatArray, weight: FloatArray, has_intercept: bool) -> Units:
+def robust_units(rows: FeatureDesign, y: FloatArray, weight: FloatArray, has_intercept: bool) -> Units:
     """Median and median absolute deviation of y as its centre and unit.
 
     Where half of the rows have one value the mean absolute deviation takes the place of the median.
@@ -76,7 +76,7 @@ class AveragedOutlierFit(AveragedFit, OutlierFit):
 class RobustRegression:
     """One output with noise of heavy tails or with gross errors, in units that outliers do not move."""
 
-    rows: DenseRows
+    rows: FeatureDesign
     units: Units
     problem: Problem
     settings: Settings
@@ -85,7 +85,7 @@ class RobustRegression:
     @classmethod
     def of(
         cls,
-        rows: DenseRows,
+        rows: FeatureDesign,
         y: FloatArray,
         weight: FloatArray,
         flat: bool,

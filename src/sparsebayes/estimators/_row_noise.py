@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from sparsebayes.core.types import BoolArray, FloatArray
@@ -42,9 +43,7 @@ class RowNoise:
         )
 
 
-def whitened(
-    X: FloatArray, y: FloatArray, weight: FloatArray, row_noise: Any, counts: BoolArray, centres: bool
-) -> RowNoise:
+def whitened(X: Any, y: FloatArray, weight: FloatArray, row_noise: Any, counts: BoolArray, centres: bool) -> RowNoise:
     """The ordinary regression. X, y and weight have the rows that count; `row_noise` has all that were given."""
     if row_noise is None:
         return RowNoise(X, y, weight)
@@ -60,6 +59,7 @@ def whitened(
         raise ValueError("row_noise is no covariance: it is not symmetric")
     if np.ptp(weight) > 0:
         raise ValueError("sample_weight and a covariance as row_noise exclude each other: a row cannot count twice")
+    X = X.toarray() if issparse(X) else X  # the covariance is larger than the rows
     return _rotated(X, y, weight, V[np.ix_(counts, counts)], centres)
 
 

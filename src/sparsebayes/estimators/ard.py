@@ -1,30 +1,32 @@
 """Linear regression with automatic relevance determination."""
 
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.prices import is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.design import FeatureDesign
+from sparsebayes.data.source import design_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_regression
 from sparsebayes.engine.regression import SOLVERS, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import counted, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, fit_context, progress, threads_for, watched, whole_fit
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
+from sparsebayes.estimators._heteroscedastic import fit_heteroscedastic
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
-from sparsebayes.estimators._moments import MomentsMixin, Target
+from sparsebayes.estimators._moments import MomentsMixin, Target, projected
 from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
 from sparsebayes.estimators._outputs import check_joint, fit_outputs
 from sparsebayes.estimators._positive import (
@@ -38,9 +40,12 @@ from sparsebayes.estimators._positive import (
 from sparsebayes.estimators._regressor import GaussianRegressor, LinearRegressor
 from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 from sparsebayes.estimators._row_noise import whitened
+from sparsebayes.estimators._streaming import BlockMomentsMixin
 
 
-class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor):
+class ARDRegressor(
+    BlockMomentsMixin, MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, LinearRegressor, GaussianRegressor
+):
     """Linear regression that finds which features matter.
 
     Every weight has a zero-mean Gaussian prior with its own precision. The precisions and the noise variance are those
@@ -55,9 +60,10 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than
         features, where many stay and the fixed point is faster.
-    noise : {"gaussian", "student", "outliers"}, default="gaussian"
+    noise : {"gaussian", "student", "outliers", "heteroscedastic"}, default="gaussian"
         Distribution of the noise (docs/outliers.md). "student" has heavy tails, so that outliers in y hardly count.
-        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. Both need `solver`
+        With "outliers" each row may have a large shift of its own: `outliers_` names these rows. "heteroscedastic": the
+        logarithm of the noise variance is a sparse linear model of the features (docs/noise.md). All need `solver`
         "auto" or "sequential", `c=d=0` and `warm_start=False`.
     noise_freedom : "learn" or float, default="learn"
         With Student noise: its degrees of freedom ν, 1 or more. Small values mean heavy tails. "learn" chooses ν
@@ -161,6 +167,9 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
     outlier_weight_ : ndarray like y
         With Student noise only: how much each training row counts, relative to a row with a typical residual. It is
         near (ν + 1)/ν for small residuals and near zero for outliers; nan for rows of weight zero.
+    noise_coef_, noise_intercept_ : ndarray like `coef_`, and float or ndarray of shape (n_outputs,)
+        With `noise="heteroscedastic"` only: weights and intercept of the logarithm of the noise variance;
+        `noise_variance_` is its mean over the training rows.
     outlier_probability_ : ndarray like y
         With `noise="outliers"` only, like the next two: probability that each training row has a shift of its own; nan
         for rows of weight zero.
@@ -284,10 +293,11 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
         self.random_state = random_state
         self.verbose = verbose
 
+    @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> "ARDRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, row_noise: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -311,25 +321,29 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
         self._read_groups(joint)
         averages = self._averages(X.shape[1], joint)
         if self.noise != "gaussian" and averages:
-            averages = self._averages_robustly(X.size, weight)
+            averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
+        self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        design = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X
-        rows = DenseRows.of(design).standardised(weight, centre=flat)
+        rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
+        targets = [Target.of(output, weight, rows.root_weight, self.fit_intercept, flat) for output in outputs]
         starts = [*previous, *[None] * len(outputs)]
         if joint:
             check_joint(self)
             price, settings = feature_prices(self, float(np.log(X.shape[1]))), self._settings()
-            with threads_for(design.size):
+            with threads_for(X.size):
                 fits = fit_outputs(rows, y, weight, flat, price, settings, shared_noise=self.shared_noise, known=known)
             self._store([given.back(fit) for fit in fits], single=False)
             self._warn(REMEDIES[self.noise])
             return self
-        with threads_for(design.size):
-            parts = counted(zip(outputs, starts, strict=False), len(outputs), "output")
-            found = [self._fit_output(rows, output, weight, flat, start, averages, known) for output, start in parts]
+        with threads_for(X.size):
+            parts = zip(outputs, projected(targets, rows), starts, strict=False)
+            found = [
+                self._fit_output(rows, output, weight, target, flat, start, averages, known)
+                for output, target, start in counted(parts, len(outputs), "output")
+            ]
         found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
         self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise != "gaussian":
@@ -351,16 +365,19 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
 
     def _fit_output(
         self,
-        rows: DenseRows,
+        rows: Any,
         y: FloatArray,
         weight: FloatArray,
+        target: Target,
         flat: bool,
         previous: LinearFit | None,
         averages: bool,
         known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model of one output and, if so wished, the average over models."""
-        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        if self.noise == "heteroscedastic":
+            regress = partial(self._regress, flat)
+            return fit_heteroscedastic(rows.X, y, weight, flat, averages, self._settings(), regress)
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
@@ -373,6 +390,13 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
             return single, None
         odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
         return single, regression.average(single, result, rows.X, odds, self._chains())
+
+    def _regress(
+        self, flat: bool, rows: FeatureDesign, y: FloatArray, weight: FloatArray, averages: bool
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The ordinary regression on weighted rows."""
+        target = Target.of(y, weight, rows.root_weight, self.fit_intercept, flat)
+        return self._fit_target(rows, target, flat, None, averages, None)
 
     def _prior(self, units: Units, n_columns: int) -> ARD:
         prior = ARD(self.a, units.rate(self.b) if self.b else 0.0)
@@ -410,7 +434,7 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
     ) -> tuple[LinearFit, AveragedFit | None]:
         """With Gaussian noise, in standard units: target of variance one, columns of mean square one."""
         n_features, (price, usual) = self.n_features_in_, self._prices(rows.n_columns)
-        t, centre, unit, total, constant = target
+        t, centre, unit, total, constant, projection = target
         if constant:
             single = constant_fit(centre, self.fit_intercept, n_features, float(np.max(price)))
             return single, constant_average(single, n_features) if averages else None
@@ -425,6 +449,7 @@ class ARDRegressor(MomentsMixin, NoiseMixin, AveragingMixin, GroupsMixin, Linear
             price=self._unit_price(asked, total - flat if known is None else np.inf),
             c=self.c,
             d=self.d / unit**2,
+            known_projection=projection,
             known_noise=None if known is None else known / unit**2,
         )
         result = solve(

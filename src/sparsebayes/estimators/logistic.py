@@ -1,10 +1,9 @@
 """Sparse logistic regression: all linear classifiers of the SLR family in one estimator."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.likelihoods import Bernoulli
@@ -12,7 +11,7 @@ from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.model_average import LOGISTIC_VARIANCE, average_by_sites, average_classes
@@ -21,13 +20,16 @@ from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
+from sparsebayes.estimators._inputs import Prepared, over_blocks
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, glm_fit
+from sparsebayes.estimators._streaming import BlockLogisticMixin
 
 LARGEST = 1_000_000
 """Numbers in X up to which Pólya-Gamma variables are drawn: rows have to be weighted anew thousands of times."""
@@ -35,7 +37,7 @@ TALL = 20
 """Rows per feature from which on larger data are averaged too, under sites that all models share."""
 
 
-class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
+class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, LinearClassifier):
     """Logistic regression that finds which features matter.
 
     Parameters
@@ -200,10 +202,11 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseLogisticRegression":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -232,13 +235,13 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
             self._store_joint(self._fit_joint(X, codes, weight))
             warn_unless_converged(self)
             return self
-        found = self._fit_all(X, codes, weight)
+        inputs = Prepared(X, *self._rows(X, weight))
+        found = self._fit_all(inputs, codes, weight)
         self._store([fit for fit, _ in found])
         warn_unless_converged(self)
         averaged = [fit for _, fit in found if fit is not None]
         if averaged:
-            rows, _ = self._rows(X, weight)
-            self._store_averages(averaged, [rows] * len(averaged), single=len(averaged) == 1)
+            self._store_averages(averaged, [inputs.rows] * len(averaged), single=len(averaged) == 1)
             self.intercept_ = np.array([fit.intercept for fit in averaged])
         self._store_groups()
         return self
@@ -251,16 +254,16 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
         }
         self._find_groups([need for need, holds in needs.items() if not holds])
 
-    def _rows(self, X: FloatArray, weight: FloatArray) -> tuple[DenseRows, bool]:
+    def _rows(self, X: Any, weight: FloatArray) -> tuple[Any, bool]:
         """The design, and whether the intercept is flat; otherwise it is a column of ones, the last."""
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        rows = DenseRows.of(np.column_stack([X, np.ones(len(X))]) if self.fit_intercept and not flat else X)
+        rows = design_of(X, ones=self.fit_intercept and not flat)
         if self.prior == "ard":
             # ARD is indifferent to the scale of a column; ridge and L1 mean the user's units.
             return rows.standardised(weight, centre=flat).unweighted(), flat
         return rows.centred(weight) if flat else rows, flat
 
-    def _averages(self, X: FloatArray) -> bool:
+    def _averages(self, X: Any) -> bool:
         """Whether to average over models."""
         needs = {
             "prior='ard'": self.prior == "ard",
@@ -269,7 +272,7 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
             "multi_class 'auto' or 'one-vs-rest'": self.multi_class != "softmax",
         }
         missing = [need for need, holds in needs.items() if not holds]
-        few = X.size <= LARGEST or len(X) >= TALL * X.shape[1]
+        few = np.prod(X.shape) <= LARGEST or X.shape[0] >= TALL * X.shape[1]
         return self._chooses_average(X.shape[1], missing) and (self.average is True or few)
 
     def _price(self, weight: FloatArray, n_claims: int) -> FloatArray | float:
@@ -278,14 +281,14 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
             return 0.0
         return feature_prices(self, classification_price(float(weight.sum()), n_claims))
 
-    def _least_alpha(self, rows: DenseRows, weight: FloatArray) -> float:
+    def _least_alpha(self, rows: Any, weight: FloatArray) -> float:
         """The prior precision that belongs to `max_scale`, for columns of the rows' mean square."""
         if self.prior == "laplace":
             return 0.0
         spread = float(rows.weighted(np.sqrt(weight)).column_square().mean() / weight.sum())
         return spread / self.max_scale**2
 
-    def _fit_joint(self, X: FloatArray, codes: AnyArray, weight: FloatArray) -> JointFit:
+    def _fit_joint(self, X: Any, codes: AnyArray, weight: FloatArray) -> JointFit:
         """Softmax over all classes; a feature can speak for any class but one, so there are D (C - 1) claims."""
         rows, flat = self._rows(X, weight)
         n_classes, n_features = len(self.classes_), X.shape[1]
@@ -307,10 +310,10 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
         return JointFit(fit.bare(), rows.origin, rows.unit, n_features, float(price), trace)
 
     def _fit_binary(  # type: ignore[override]
-        self, X: FloatArray, t: FloatArray, weight: FloatArray
+        self, inputs: Prepared, t: FloatArray, weight: FloatArray
     ) -> tuple[LinearFit, AveragedFit | None]:
         """The best single model and, if so wished, the average over models."""
-        rows, flat = self._rows(X, weight)
+        X, rows, flat = inputs
         n_features = X.shape[1]
         price = self._price(weight, self._n_units)
         least = self._least_alpha(rows, weight)
@@ -331,10 +334,10 @@ class SparseLogisticRegression(AveragingMixin, GroupsMixin, LinearClassifier):
         usual = classification_price(float(weight.sum()), self._n_units)
         odds = self._group_odds(self._odds(price, usual, np.isfinite(rows.unit)))
         given = problem, odds, result.active, self._chains()
-        if X.size <= LARGEST:
+        if np.prod(X.shape) <= LARGEST:
             found = average_classes(*given)
         else:
-            moments = single.latent(X), single.latent_variance(X)
+            moments = over_blocks(single.latent_moments, X, width=len(single.mean))
             found = average_by_sites(*given, moments, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE)
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
 

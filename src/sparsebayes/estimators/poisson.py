@@ -1,10 +1,9 @@
 """Sparse Poisson regression: counts with a log link."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
@@ -14,32 +13,30 @@ from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.design import FeatureDesign
+from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import average_by_sites
 from sparsebayes.engine.problem import Problem
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import (
-    checked_weight,
-    progress,
-    threads_for,
-    warn_unless_converged,
-    watched,
-    whole_fit,
-)
+from sparsebayes.estimators._base import fit_context, progress, threads_for, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._elsewhere import lazily, streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
+from sparsebayes.estimators._inputs import over_blocks
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._regressor import LinearRegressor
+from sparsebayes.estimators._streaming import BlockCountsMixin
+from sparsebayes.estimators._validation import checked_weight
 
 TYPICAL = 1.0
 """Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or
 more, but seldom makes it ten times larger."""
 
 
-class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
+class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, LinearRegressor):
     """Poisson regression that finds which features matter.
 
     Counts y are Poisson with rate exposure × exp(intercept + Xw). Every weight has a zero-mean Gaussian prior with its
@@ -172,10 +169,11 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         tags.target_tags.positive_only = True
         return tags
 
+    @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> "SparsePoissonRegressor":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -199,23 +197,23 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
             single, averaged, rows = self._fit_counts(X, y, weight, offset)
         self._forget_averages()
         self._store([single], single=True)
-        self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
+        self.dispersion_ = _dispersion(single, y, weight, self._rate(X, offset))
         warn_unless_converged(self)
         if averaged is not None:
             self._store_averages([averaged], [rows], single=True)
             self.intercept_, self.covariance_ = averaged.intercept, averaged.covariance
-            self.dispersion_ = _dispersion(single, y, weight, self._moments(X, offset)[0])
+            self.dispersion_ = _dispersion(single, y, weight, self._rate(X, offset))
         self._store_groups()
         return self
 
     def _fit_counts(
         self, X: FloatArray, y: FloatArray, weight: FloatArray, offset: FloatArray
-    ) -> tuple[LinearFit, AveragedFit | None, DenseRows]:
+    ) -> tuple[LinearFit, AveragedFit | None, FeatureDesign]:
         """The single model and the average in the data's units; the search works on columns of mean square one."""
         n_features = X.shape[1]
         usual = classification_price(float(weight.sum()), self._n_units)
         price = feature_prices(self, usual)
-        rows = DenseRows.of(X).standardised(weight, centre=self.fit_intercept).unweighted()
+        rows = design_of(X).standardised(weight, centre=self.fit_intercept).unweighted()
         problem = Problem(
             design=rows,
             t=y,
@@ -229,7 +227,7 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         single = glm_fit(problem, result, n_features)
         if not self._chooses_average(n_features, []):
             return single, None, rows
-        moments = single.latent(X), single.latent_variance(X)
+        moments = over_blocks(single.latent_moments, X, width=len(single.mean))
         rate = float(weight @ y / weight.sum())
         odds = self._group_odds(self._odds(price, usual, np.isfinite(rows.unit)))
         found = average_by_sites(problem, odds, result.active, self._chains(), moments, 1 / rate, TYPICAL)
@@ -245,6 +243,11 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         """Posterior mean and variance of the rate."""
         return log_normal_moments(*self._log_rate(X, offset))
 
+    def _rate(self, X: Any, offset: FloatArray) -> FloatArray:
+        """Posterior mean of the rate, block by block."""
+        return over_blocks(self._moments, X, offset, width=self._width)[0]
+
+    @lazily
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None
     ) -> FloatArray | tuple[FloatArray, FloatArray]:
@@ -260,9 +263,10 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
             Exposure of each row; 1 by default.
         """
         X = self._validate(X)
-        mean, variance = self._moments(X, _log_exposure(exposure, len(X)))
+        mean, variance = over_blocks(self._moments, X, _log_exposure(exposure, X.shape[0]), width=self._width)
         return (mean, np.sqrt(mean + variance)) if return_std else mean
 
+    @lazily
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """Central interval of new counts: lower and upper end, both included, on the last axis.
 
@@ -271,7 +275,11 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         """
         check_coverage(coverage)
         X = self._validate(X)
-        return poisson_interval(*self._log_rate(X, _log_exposure(exposure, len(X))), coverage)
+
+        def interval(rows: Any, offset: FloatArray) -> FloatArray:
+            return poisson_interval(*self._log_rate(rows, offset), coverage)
+
+        return over_blocks(interval, X, _log_exposure(exposure, X.shape[0]), width=self._width)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
         """D², the share of the Poisson deviance that is explained.
@@ -280,14 +288,14 @@ class SparsePoissonRegressor(AveragingMixin, GroupsMixin, LinearRegressor):
         rows, has 0.
         """
         X = self._validate(X)
-        offset = _log_exposure(exposure, len(X))
+        offset = _log_exposure(exposure, X.shape[0])
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
         _check_counts(y)
         check_consistent_length(X, y)
         weight = checked_weight(sample_weight, X)
         exposed = np.exp(offset)
         constant = exposed * (weight @ y / (weight @ exposed))
-        deviance = [float(weight @ poisson_deviance(y, mean)) for mean in (self._moments(X, offset)[0], constant)]
+        deviance = [float(weight @ poisson_deviance(y, mean)) for mean in (self._rate(X, offset), constant)]
         return 1 - deviance[0] / deviance[1] if deviance[1] else float(deviance[0] == 0)
 
 

@@ -1,12 +1,11 @@
 """Variational Bayesian logistic regression, in one go or row by row."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
+from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.likelihoods import Bernoulli
@@ -14,19 +13,22 @@ from sparsebayes.core.linalg import factorise
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.priors import VariationalGamma
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, incremental
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._linear import LinearFit, glm_fit
+from sparsebayes.estimators._streaming import BlockVariationalMixin
+from sparsebayes.estimators._validation import checked_weight, validate_data
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
 
 
-class VBLogisticRegression(LinearClassifier):
+class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
     """Logistic regression with a full variational bound, and an exact-size state for rows that keep coming.
 
     The weights have Gaussian priors whose precisions have Gamma(a0, b0) priors; both are integrated out variationally
@@ -124,22 +126,21 @@ class VBLogisticRegression(LinearClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "VBLogisticRegression":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to all rows at once; what was seen before is forgotten."""
         X, codes, weight = self._validated(X, y, sample_weight)
-        self._store(self._fit_all(X, codes, weight))
+        rows = design_of(X)
+        self._store(self._fit_all(rows.centred(weight) if self.fit_intercept else rows, codes, weight))
         self.n_samples_seen_ = float(weight.sum())
         self._beliefs = None
         warn_unless_converged(self)
         return self
 
-    def _fit_binary(self, X: FloatArray, t: FloatArray, weight: FloatArray) -> LinearFit:
-        rows = DenseRows.of(X)
-        rows = rows.centred(weight) if self.fit_intercept else rows
-        n = X.shape[1]
+    def _fit_binary(self, rows: Any, t: FloatArray, weight: FloatArray) -> LinearFit:
         problem = Problem(
             design=rows,
             t=t,
@@ -150,10 +151,10 @@ class VBLogisticRegression(LinearClassifier):
             bounded=True,
         )
         result = glm.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
-        return glm_fit(problem, result, n)
+        return glm_fit(problem, result, rows.n_columns)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "VBLogisticRegression":
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take in a block of rows (one row is a block too); the posterior so far is the prior.
 
         The precisions stay as they are: at `prior_precision` before the first row, or as `fit` has learned them. A
@@ -169,8 +170,11 @@ class VBLogisticRegression(LinearClassifier):
         """
         first = not hasattr(self, "classes_")
         if first and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit: all labels that will ever come")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+            raise ValueError(
+                "classes must be given in the first call of partial_fit: all labels that occur in any call"
+            )
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
+        X = X.toarray() if issparse(X) else X  # a block is no larger than the covariance, which is dense
         known = np.unique(classes) if first else self.classes_
         strangers = np.setdiff1d(y, known)
         if len(strangers):

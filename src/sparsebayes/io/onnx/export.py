@@ -13,6 +13,7 @@ from sparsebayes import __version__
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
+from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit, LeftOut
 from sparsebayes.estimators._linear import LinearFit, StudentFit
@@ -87,7 +88,7 @@ def _outputs(model: Any, X: Tensor) -> dict[str, tuple[Tensor, Any, int]]:
         scores, probabilities = _classification(model, X)
         label, kind = _label(model.classes_, scores)
         return {"label": (label, kind, 1), "probabilities": (probabilities, double, 2)}
-    raise ValueError(f"to_onnx knows no graph for a {type(model).__name__}; the model must be one of sparsebayes")
+    raise ValueError(f"to_onnx cannot export a {type(model).__name__}; the model must be one of sparsebayes")
 
 
 def _model(graph: Graph, first: Any, name: str, outputs: dict[str, tuple[Tensor, Any, int]]) -> Any:
@@ -133,9 +134,10 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
 
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of a linear predictor, row by row."""
+    known = (LinearFit, KernelFit, StudentFit, HeteroscedasticFit)
     for method in ("latent", "latent_variance", "own_variance"):
-        if getattr(type(fit), method) not in [getattr(cls, method) for cls in (LinearFit, KernelFit, StudentFit)]:
-            raise ValueError(f"to_onnx knows no graph for a {type(fit).__name__}, which has its own {method}")
+        if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
+            raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
     variance = (Phi * Phi) @ fit.diagonal + fit.sign * (felt * felt).sum(1)
@@ -164,6 +166,9 @@ def _own_variance(fit: LinearFit, X: Tensor) -> Tensor | float:
     """Variance of each new observation that it shares with no other."""
     if isinstance(fit, StudentFit):
         return fit.variance_of_noise
+    if isinstance(fit, HeteroscedasticFit):
+        assert fit.log_noise is not None
+        return fit.noise_variance * apply("Exp", _latent(fit.log_noise, X)[0])
     if not isinstance(fit, KernelFit):
         return fit.noise_variance
     own = fit.noise_variance + fit.excess
@@ -235,7 +240,7 @@ def _columns(joint: JointFit, X: Tensor, columns: AnyArray) -> tuple[Tensor, Any
     if type(joint) is JointFit:
         return X.with_column(1.0), columns
     if type(joint) is not KernelJoint:
-        raise ValueError(f"to_onnx knows no graph for a {type(joint).__name__}")
+        raise ValueError(f"to_onnx cannot export a {type(joint).__name__}")
     K = KernelGraph.of(joint.kernel)(X, joint.centres)
     return K.with_column(1.0), np.where(
         columns < joint.n_features, np.searchsorted(joint.kept, columns), len(joint.kept)

@@ -1,0 +1,112 @@
+"""Arrays of torch, through scikit-learn's array-API dispatch: the code of the graphics card, run on the processor."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsebayes import ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor, VBLogisticRegression
+from sparsebayes.core.arrays import like, namespace_of, to_numpy
+from sparsebayes.core.device_kernels import kernel_moments, rbf
+from sparsebayes.core.moments import Moments
+from sparsebayes.estimators import _elsewhere
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
+
+
+@pytest.fixture(autouse=True)
+def dispatch(monkeypatch):
+    """As if scikit-learn dispatched: it does so only where SciPy was told to before it was imported."""
+    monkeypatch.setattr(_elsewhere, "get_config", lambda: {"array_api_dispatch": True})
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.standard_normal((800, 10)) + 3
+    eta = X[:, 0] - X[:, 1]
+    return X, {
+        ARDRegressor: eta + rng.standard_normal(800),
+        SparseLogisticRegression: (eta + rng.logistic(size=800) > 0).astype(int),
+        SparsePoissonRegressor: rng.poisson(np.exp(0.4 * eta)).astype(float),
+        VBLogisticRegression: (eta + rng.logistic(size=800) > 0).astype(int),
+    }
+
+
+@pytest.mark.parametrize("cls", [ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor, VBLogisticRegression])
+def test_the_model_is_that_of_numpy(cls, data, rng):
+    X, targets = data
+    y, weight = targets[cls], rng.integers(1, 3, 800).astype(float)
+    single = {} if cls is VBLogisticRegression else {"average": False}
+    expected = cls(**single).fit(X, y, sample_weight=weight)
+    found = cls(**single).fit(torch.asarray(X), torch.asarray(y), sample_weight=torch.asarray(weight))
+    assert_allclose(found.coef_, expected.coef_, rtol=1e-8, atol=1e-10)
+    assert_allclose(found.log_evidence_, expected.log_evidence_, rtol=1e-10)
+    answer = found.predict(torch.asarray(X))
+    if hasattr(found, "predict_proba"):
+        assert_array_equal(answer, found.predict(X))
+        assert isinstance(found.predict_proba(torch.asarray(X)), torch.Tensor)
+    else:
+        assert isinstance(answer, torch.Tensor)
+        assert_allclose(to_numpy(answer), found.predict(X))
+
+
+def test_only_small_matrices_come_back(data, monkeypatch):
+    """Whatever is brought into the computer's memory is no longer than the columns, but for the targets."""
+    from sparsebayes.core import statistics
+
+    X, targets = data
+    brought = []
+
+    def watched(values):
+        brought.append(tuple(values.shape))
+        return to_numpy(values)
+
+    monkeypatch.setattr(statistics, "to_numpy", watched)
+    SparseLogisticRegression().fit(torch.asarray(X), torch.asarray(targets[SparseLogisticRegression]))
+    assert not any(len(shape) == 2 and shape[0] == len(X) for shape in brought)
+
+
+def test_without_dispatch_tensors_are_arrays(data, monkeypatch):
+    X, targets = data
+    monkeypatch.setattr(_elsewhere, "get_config", lambda: {"array_api_dispatch": False})
+    model = ARDRegressor(average=False).fit(torch.asarray(X), targets[ARDRegressor])
+    assert_allclose(model.coef_, ARDRegressor(average=False).fit(X, targets[ARDRegressor]).coef_)
+
+
+def test_conversions_keep_device_and_precision():
+    tensor = torch.zeros(3, dtype=torch.float32)
+    assert namespace_of(tensor) is torch
+    assert like(np.ones(2), tensor).dtype == torch.float32
+    assert namespace_of(np.ones(2)) is np
+    assert_array_equal(to_numpy(like(np.ones(2), tensor)), np.ones(2))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_moments_of_kernel_columns(library, rng):
+    X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
+    K = np.exp(-0.5 * ((X[:, None] - X[None, :40]) ** 2).sum(axis=2))
+    rows, target = (torch.asarray(X), torch.asarray(y)) if library == "torch" else (X, y)
+    assert_allclose(to_numpy(rbf(rows, rows[:40], 0.5)), K, rtol=1e-10)
+    found = kernel_moments(rows, target, rows[:40], 0.5, rows_at_once=70)
+    assert_allclose(found.scatter, Moments.of(K, y).scatter, rtol=1e-8, atol=1e-10)
+    assert ARDRegressor(average=False).fit_moments(found).n_features_in_ == 40
+
+
+DISPATCHED = """
+import sklearn, torch
+from sparsebayes import ARDRegressor
+
+X = torch.randn(300, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+with sklearn.config_context(array_api_dispatch=True):
+    model = ARDRegressor(average=False).fit(X, 2 * X[:, 1] + torch.sin(40 * X[:, 3]))
+    print(model.active_.tolist(), type(model.predict(X)).__name__, float(model.predict(X).shape[0]))
+"""
+
+
+def test_dispatch_as_scikit_learn_has_it():
+    environment = os.environ | {"SCIPY_ARRAY_API": "1"}
+    done = subprocess.run([sys.executable, "-c", DISPATCHED], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["[1]", "Tensor", "300.0"], done.stderr
