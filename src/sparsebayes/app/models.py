@@ -133,9 +133,12 @@ def _shares(size: Size, seed: int) -> Any:
 def _known() -> Sequence[Model]:
     kernel: dict[str, Any] = {"most_rows": KERNEL_ROWS, "compared_rows": 5000, "scaled": False}
     weighted: dict[str, Any] = kernel | {"compared_rows": 500}
+    slow: dict[str, Any] = {"scaled": False, "most_numbers": 10**6}
     plain: dict[str, Any] = {"ours": False}
     return (
         Model("ard", "ARD regression", REGRESSION, _ours("ARDRegressor"), scaled=False),
+        Model("robust", "ARD, gross errors in y", REGRESSION, _ours("ARDRegressor", noise="outliers"), **slow),
+        Model("noisy", "ARD, noise depends on x", REGRESSION, _ours("ARDRegressor", noise="heteroscedastic"), **slow),
         Model("slr", "Sparse logistic regression", CLASSES, _ours("SparseLogisticRegression"), scaled=False),
         Model("vb", "Variational logistic", CLASSES, _ours("VBLogisticRegression"), most_numbers=10**7),
         Model("rvm", "Relevance vector machine", EVERY, _rvm, **kernel),
