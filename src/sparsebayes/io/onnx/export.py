@@ -129,7 +129,11 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
     (fit,) = model._fits
     m, v = _latent(fit, X)
     mean = apply("Exp", m + 0.5 * v)
-    return mean, apply("Sqrt", mean + (apply("Exp", v) - 1.0) * mean * mean)
+    square = mean * mean
+    variance = (apply("Exp", v) - 1.0) * square
+    if hasattr(model, "shape_"):  # negative binomial
+        variance = variance + (variance + square) * (1 / model.shape_)
+    return mean, apply("Sqrt", mean + variance)
 
 
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
