@@ -288,7 +288,7 @@ def folder(tmp_path):
         (["fit", "sinc", "--report", "report.pdf"], 2, "must end in .html"),
         (["compare", "sinc", "--only", "slr"], 2, "is not a model for this task; choose from ard"),
         (["predict", "{folder}/nowhere.skops", "sinc"], 3, "no such file"),
-        (["predict", "{folder}/text.skops", "sinc"], 3, "is no model file"),
+        (["predict", "{folder}/text.skops", "sinc"], 3, "is not a model file"),
         (["predict", "{folder}/text.skops", "sinc", "--interval", "90"], 2, "between 0 and 1"),
         (["predict", "{folder}/text.skops", "sinc", "-o", "out.xlsx"], 2, "must end in .csv"),
         (["inspect", "{folder}"], 3, "is a folder"),

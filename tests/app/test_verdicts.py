@@ -54,6 +54,9 @@ def test_rare_classes_lead_with_what_is_found(frauds):
     good = answers(facts)[0]
     assert good.label == "of “yes” found"
     assert "AUC" in good.text
+    sure = answers(facts)[1]
+    assert sure.label == f"rows of “yes” expected; there are {n}"
+    assert float(sure.figure) == pytest.approx(frauds.held_out.probabilities[:, 1].sum(), rel=0.05)
 
 
 def test_skill_is_that_of_scikit_learn(frauds):
@@ -85,7 +88,7 @@ def test_the_class_of_interest_is_the_rarest_or_the_one_asked_for(frauds):
 def test_a_class_of_interest_that_is_none_is_refused():
     result = here("fit", "iris", "--positive", "rose")
     assert result.exit_code == 3
-    assert "--positive 'rose' is no class of the target: the classes are 'setosa'" in result.stderr
+    assert "--positive 'rose' is not a class of the target: the classes are 'setosa'" in result.stderr
     assert "it is numeric" in here("fit", "sinc", "--positive", "1").stderr
 
 

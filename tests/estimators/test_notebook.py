@@ -264,7 +264,7 @@ def test_probabilities_are_never_rounded_to_certainty():
 
 
 def test_strangers_are_refused(make_data):
-    with pytest.raises(TypeError, match="LinearRegression is no fitted estimator of sparsebayes"):
+    with pytest.raises(TypeError, match="LinearRegression is not a fitted estimator of sparsebayes"):
         kept(LinearRegression().fit(*make_data()))
 
 

@@ -118,7 +118,7 @@ def _positive(request: Request, goal: Target) -> Any:
     found = class_of_interest(request.positive, goal.classes)
     if found is None:
         known = f"the classes are {listed([str(label) for label in goal.classes])}" if goal.classes else "it is numeric"
-        raise DataError(f"--positive '{request.positive}' is no class of the target: {known}")
+        raise DataError(f"--positive '{request.positive}' is not a class of the target: {known}")
     return found
 
 

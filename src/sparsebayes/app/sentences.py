@@ -78,7 +78,8 @@ def uneven_sentences(facts: Facts) -> list[str]:
         if facts.study.classes:
             stated = ", ".join(f"{100 * group.expected:.0f}" for group in each.groups[:-1])
             stated += f" and {percent(each.groups[-1].expected)}"
-            told.append(f"From low to high {each.by}, {observed} of the rows are as predicted; stated were {stated}.")
+            label = _quoted(str(facts.study.classes[1])) if len(facts.study.classes) == 2 else "of the predicted class"
+            told.append(f"From low to high {each.by}, {observed} of the rows are {label}; stated were {stated}.")
         else:
             told.append(
                 f"From low to high {each.by}, the {percent(COVERAGE)} intervals contain {observed} of the rows "
@@ -99,7 +100,7 @@ def importance_text(importance: Importance | None) -> str:
         if each in importance.clear
     ]
     return (
-        f"{count(len(raised), 'feature')} of {len(importance.names):,} clearly matter{'s' * (len(raised) == 1)}. "
+        f"{len(raised):,} of {count(len(importance.names), 'feature')} clearly matter{'s' * (len(raised) == 1)}. "
         f"Shuffling a feature in held-out rows raises the {importance.unit}: {listed(raised)}."
     )
 
@@ -176,8 +177,9 @@ def likely_sentences(selection: Selection) -> list[str]:
     if len(sizes) == 1:
         told.append(f"In the model: {size_text(sizes[0].lower, sizes[0].median, sizes[0].upper)}.")
     elif sizes:
-        medians = [size.median for size in sizes]
-        told.append(f"In the model: {min(medians):,} to {max(medians):,} features for each class (medians).")
+        low, high = min(size.median for size in sizes), max(size.median for size in sizes)
+        range_ = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        told.append(f"In the model: {range_} features for each class (medians).")
     return [typeset(sentence) for sentence in told]
 
 

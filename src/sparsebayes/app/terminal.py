@@ -55,9 +55,10 @@ def print_kept(console: Console, selection: Selection, n_folds: int) -> None:
     table = _table()
     if several:
         table.add_column("class", justify="left")
-    for title in cells:
+    for title, cell in cells.items():
         left = title in ("feature", "or instead")
-        table.add_column(title, justify="left" if left else "right", overflow="fold" if left else "ellipsis")
+        longest = 0 if left else max(len(cell(effect)) for effect in effects)  # names may be broken, numbers not
+        table.add_column(title, justify="left" if left else "right", overflow="fold", min_width=longest)
     most = max(SHOWN // len(outputs), 3)
     for output in outputs:
         mine = [effect for effect in effects if effect.output == output]

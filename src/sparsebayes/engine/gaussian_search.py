@@ -61,7 +61,7 @@ def low_noise_limits(problem: LeastSquares) -> Limits:
     What enters must differ from what is in by as much as one row can say; below that rounding would choose.
     """
     room = min(LOW_NOISE_ADDITIONS, int(problem.n / ROWS_PER_COLUMN))
-    return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=1 / problem.n)
+    return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=1 / max(problem.n, 1.0))
 
 
 def cold_start(problem: LeastSquares, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:

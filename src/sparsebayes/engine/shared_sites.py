@@ -34,6 +34,11 @@ def averaged_sites(
     for node, share in zip(NODES, WEIGHTS / WEIGHTS.sum(), strict=True):
         each = likelihood.derivatives(t, mean + node * spread)
         slope, curvature = slope + share * each[0], curvature + share * each[1]
+    if not np.isfinite(curvature).all():
+        raise FloatingPointError(
+            "the likelihood overflows where rows with next to no weight leave the predictor open: set sample_weight of "
+            "such rows to zero, or average=False"
+        )
     return Sites(weight * curvature, weight * (curvature * mean + slope), np.zeros_like(mean))
 
 

@@ -255,6 +255,7 @@ def univariate_share(X: FloatArray, t: FloatArray, weight: FloatArray, n: float,
     Weights proportional to F - 1, the prior variance of largest evidence, would leave all to a few features; equal
     weights would leave it to the many that hardly pass. Inputs and target are in standard units.
     """
+    n = max(n, 1.0)  # weights may add up to less than a row, which says nothing of any feature
     square = (X.T @ (weight * t) / weight.sum()) ** 2
     F = (n - 1) * square / np.maximum(1 - square, 1 / n)
     pays = np.array([worth_at(float(f)) > price for f in F], dtype=bool)
@@ -313,7 +314,7 @@ def best_theta(
     scores = np.array([search.score(end) for end in ends])
     nothing = search.search_vectors(np.zeros(len(share)))
     individual = max(ends[int(np.argmax(scores))], nothing, key=search.score)
-    weights_cost = 0.5 * np.log(search.n) * (individual.kept.sum() - 1)
+    weights_cost = 0.5 * np.log(max(search.n, 1.0)) * (individual.kept.sum() - 1)
     if common is not None and search.score(individual) - weights_cost <= search.size_score(common):
         return common, scores
     return replace(search, tol=tol).refine(individual, search.free_features(individual), trace), scores

@@ -6,23 +6,31 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.threads import blas
-from sparsebayes.core.types import AnyArray, FloatArray
+from sparsebayes.core.types import AnyArray
 from sparsebayes.engine.loop import Callback, Info, warn_not_converged
 from sparsebayes.estimators._callbacks import STATE, Tasks
 from sparsebayes.estimators._progress import SCREEN, Steps, can_draw, figures, looked_at
 
 T = TypeVar("T")
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+"""A method that fits. Its decorators keep its type, so that type checkers know what `fit` takes and returns."""
 
 
-def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Fit], Fit]:
+    """scikit-learn's `_fit_context`, with types."""
+    return cast(Callable[[Fit], Fit], _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation))
+
+
+def whole_fit(fit: Fit) -> Fit:
     """Leave the estimator unfitted when `fit` raises, whatever it had stored by then and whatever it held before."""
 
     @wraps(fit)
@@ -30,21 +38,31 @@ def whole_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
         # What others have put there (callbacks, a pipeline's context of them) is not the fit's, and stays.
         foreign = vars(self).keys() & set(STATE)
         try:
-            return fit(self, *args, **kwargs)
-        except BaseException:
+            found = fit(self, *args, **kwargs)
+            check_finite(found)
+            return found
+        except BaseException as error:
             stays = foreign | set(self.get_params(deep=False))
             for name in [name for name in vars(self) if name not in stays]:
                 delattr(self, name)
+            if isinstance(error, BREAKDOWNS):
+                reason = error.args[-1] if error.args else type(error).__name__
+                raise FloatingPointError(f"the fit broke down ({reason}): {EXTREME}") from error
             raise
 
-    return guarded
+    return cast(Fit, guarded)
 
 
-def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
-    """A weight for each row: those given, once they have been looked at, or ones."""
-    if sample_weight is None:
-        return np.ones(X.shape[0])
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+BREAKDOWNS = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
+"""What arithmetic raises at the ends of its range."""
+EXTREME = "X, y, sample_weight or a parameter is too extreme; use other units, or values nearer to the defaults"
+
+
+def check_finite(model: Any) -> None:
+    """Refuse a fit whose numbers are not: predictions of it would be nan."""
+    for name in ("coef_", "intercept_", "noise_variance_"):
+        if not np.isfinite(vars(model).get(name, 0.0)).all():
+            raise FloatingPointError(f"{name} of the fit is not finite: {EXTREME}")
 
 
 SMALL = 5_000_000
@@ -102,7 +120,7 @@ _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
 and workers, be they threads or processes, have none."""
 
 
-def watched(fit: Callable[..., Any]) -> Callable[..., Any]:
+def watched(fit: Fit) -> Fit:
     """Let `progress` know for whom it works, and close the display however the fit ends.
 
     It stands inside scikit-learn's `_fit_context`, which takes leave of the callbacks.
@@ -121,7 +139,7 @@ def watched(fit: Callable[..., Any]) -> Callable[..., Any]:
             watch.tasks.end()
         return result
 
-    return followed
+    return cast(Fit, followed)
 
 
 def progress(verbose: int) -> Callback | None:
@@ -197,12 +215,15 @@ class NamedParameters(BaseEstimator):
         return super()._get_param_names()
 
 
-class SupportMixin:
-    """`get_support` for estimators with a `relevance_` per feature."""
+class SupportMixin(SelectorMixin):
+    """The selector's face of an estimator with a `relevance_` per feature: `transform` gives the features it keeps."""
 
     def get_support(self, indices: bool = False) -> AnyArray:
         """Features that were kept (for several outputs: by any of them), as a mask or as indices."""
         check_is_fitted(self)
-        relevance = np.atleast_2d(self.relevance_)  # type: ignore[attr-defined]
+        relevance = np.atleast_2d(self.relevance_)
         mask = np.asarray((relevance > 0).any(axis=0))
         return np.flatnonzero(mask) if indices else mask
+
+    def _get_support_mask(self) -> AnyArray:
+        return self.get_support()

@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, counted
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import over_blocks, validated, validated_rows
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_class_weights, checked_weight
 
 
 class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, NamedParameters):
@@ -59,6 +60,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
                 f"y holds one class only ({self.classes_[codes[0]]!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
             )
+        check_class_weights(codes, weight, self.classes_)
         return X, codes, weight, counts
 
     def _fit_all(self, X: Any, codes: AnyArray, weight: FloatArray) -> list[Any]:

@@ -6,7 +6,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn import get_config
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.arrays import like, on_device, to_numpy
 from sparsebayes.data.read import read_blocks
+from sparsebayes.estimators._base import Fit
 
 
 def is_dask(X: Any) -> bool:
@@ -35,7 +36,7 @@ def refuse_dask(model: Any, X: Any) -> None:
         )
 
 
-def streamed(fit: Callable[..., Any]) -> Callable[..., Any]:
+def streamed(fit: Fit) -> Fit:
     """Let `fit` make passes over rows that are elsewhere."""
 
     @wraps(fit)
@@ -47,7 +48,7 @@ def streamed(fit: Callable[..., Any]) -> Callable[..., Any]:
             return self.fit_blocks(read_blocks(X, y, weight=sample_weight))
         return fit(self, X, y, sample_weight, **others)
 
-    return passed
+    return cast(Fit, passed)
 
 
 def lazily(predict: Callable[..., Any]) -> Callable[..., Any]:

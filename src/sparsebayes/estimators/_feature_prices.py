@@ -35,7 +35,7 @@ def _by_name(min_gain: Mapping[Any, Any], model: Any, auto: float) -> FloatArray
     unknown = [name for name in min_gain if name not in places]
     if unknown:
         known = "X has no feature names: use column numbers" if names is None else "use the names of X's columns"
-        raise ValueError(f"min_gain has a price for {unknown[0]!r}, which is no feature of X; {known}")
+        raise ValueError(f"min_gain has a price for {unknown[0]!r}, which is not a feature of X; {known}")
     nats = np.full(len(places), auto)
     given = {
         places[name]: price for name, price in min_gain.items() if not (isinstance(price, str) and price == "auto")

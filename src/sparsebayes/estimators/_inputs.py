@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.threads import blas
 from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._elsewhere import refuse_dask
+from sparsebayes.estimators._validation import validate_data
 
 FLOATS = (np.float64, np.float32)
 """Types that are taken as they are. Arithmetic is in double precision."""

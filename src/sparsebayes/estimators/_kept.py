@@ -135,7 +135,7 @@ def kept(model: Any) -> list[Kept]:
         vectors = getattr(model, "relevance_indices_", None)
         return [_of_class(joint, k, name, vectors) for k, name in enumerate(_names(model, len(model.classes_)))]
     if not hasattr(model, "_fits"):
-        raise TypeError(f"{type(model).__name__} is no fitted estimator of sparsebayes")
+        raise TypeError(f"{type(model).__name__} is not a fitted estimator of sparsebayes")
     names = _names(model, len(model._fits))
     if hasattr(model, "credible_sets_"):
         nested = isinstance(next(iter(model.credible_sets_), None), list)

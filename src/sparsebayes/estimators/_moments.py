@@ -1,16 +1,15 @@
 """Regression from moments alone: `fit_moments`, and the target as a solver takes it, from rows or from moments."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 
 from sparsebayes.core.moments import Moments
 from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.moment_rows import MomentRows
-from sparsebayes.estimators._base import counted, threads_for, watched, whole_fit
+from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
 from sparsebayes.estimators._inputs import name_features
 
 MANY = 16
@@ -76,7 +75,7 @@ class MomentsMixin:
     _check_noise: Callable[..., None]
     _averages: Callable[..., bool]
     _known_noise: Callable[..., float | None]
-    _read_groups: Callable[[], None]
+    _read_groups: Callable[..., None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
     _forget_noise: Callable[[], None]
@@ -84,9 +83,9 @@ class MomentsMixin:
     _store_found: Callable[..., None]
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit_moments(self, moments: Moments, feature_names: Any = None) -> Any:
+    def fit_moments(self, moments: Moments, feature_names: Any = None) -> Self:
         """Fit the model from the moments of the rows alone; the answer is that of `fit` on the rows.
 
         Parameters

@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.least_squares import NOISE_FLOOR
-from sparsebayes.estimators._base import NamedParameters, SupportMixin, checked_weight, warn_unless_converged
+from sparsebayes.estimators._base import NamedParameters, SupportMixin, warn_unless_converged
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import double, over_blocks, validated, validated_rows
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._notebook import NotebookMixin
+from sparsebayes.estimators._validation import check_total, checked_weight
 
 
 def _product(fit: LinearFit, weights: FloatArray, X: Any) -> FloatArray:
@@ -65,8 +66,7 @@ class PosteriorRegressor(CallbackSupportMixin, NotebookMixin, RegressorMixin, Na
         counts = weight > 0
         if not counts.all():
             X, y, weight = X[counts], y[counts], weight[counts]
-        if weight.sum() <= self.fit_intercept:
-            raise ValueError(f"sample_weight adds up to {weight.sum():g} rows: give more weight to the rows")
+        check_total(weight, self.fit_intercept)
         return X, y, weight, counts
 
     def _validate(self, X: Any) -> Any:

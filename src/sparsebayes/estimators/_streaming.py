@@ -248,6 +248,7 @@ class BlockCountsMixin(BlockSearchMixin):
     def _by_passes(self, passes: Passes) -> None:
         """Fit and store the model."""
         self._no_average()
+        self._refuse(distribution=("poisson",))
         self._forget_averages()
         events = passes.reduce(Events(), np.empty(0, dtype=np.intp))
         if self.fit_intercept and not events.value > 0:

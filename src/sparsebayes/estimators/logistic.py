@@ -1,10 +1,9 @@
 """Sparse logistic regression: all linear classifiers of the SLR family in one estimator."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.likelihoods import Bernoulli
@@ -21,7 +20,7 @@ from sparsebayes.engine.result import Result
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
-from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
@@ -205,9 +204,9 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
 
     @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseLogisticRegression":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters

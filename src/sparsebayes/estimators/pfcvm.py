@@ -24,6 +24,7 @@ from sparsebayes.estimators._kernel_classifier import (
     first_rows,
 )
 from sparsebayes.estimators._kernel_design import KernelDesign, centred_design
+from sparsebayes.estimators._validation import check_total
 from sparsebayes.estimators.pcvm import MACHINE_CONSTRAINTS
 
 FEW_ROWS_ALPHA = 0.25
@@ -148,6 +149,7 @@ class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassi
         self.verbose = verbose
 
     def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
+        check_total(weight, self.fit_intercept)
         design = centred_design(X, weight, counts, self.candidates, self.random_state)
         with threads_for(len(X) * design.n_columns):
             self._store(self._fit_all(Candidates(design, counts), codes, weight))

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.feature_selection import SelectorMixin
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
@@ -15,12 +15,13 @@ from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable, validate_data
+from sklearn.utils.validation import _check_method_params, check_is_fitted, indexable
 
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
-from sparsebayes.estimators._base import as_tasks, watched, whole_fit
+from sparsebayes.estimators._base import as_tasks, fit_context, watched, whole_fit
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._progress import shown
+from sparsebayes.estimators._validation import validate_data
 
 N_RESAMPLES = 100
 """Fifty pairs of halves, as Shah & Samworth recommend."""
@@ -126,7 +127,7 @@ def _fitted_weights(
     if last.n_features_in_ != model.n_features_in_:
         raise ValueError(
             f"the last step of the pipeline sees {last.n_features_in_} inputs, but X has {model.n_features_in_} "
-            "features: what it keeps cannot be told in terms of X. Transform X first."
+            "features: the features that it keeps cannot be matched to those of X. Transform X first."
         )
     weights = getattr(last, "feature_weights_", None)
     weights = getattr(last, "coef_", None) if weights is None else weights
@@ -243,9 +244,9 @@ class StabilitySelector(CallbackSupportMixin, SelectorMixin, MetaEstimatorMixin,
         self.verbose = verbose
 
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     @watched
-    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> "StabilitySelector":
+    def fit(self, X: Any, y: Any, groups: Any = None, **fit_params: Any) -> Self:
         """Fit the estimator again and again, and count what it keeps.
 
         Parameters

@@ -1,13 +1,11 @@
 """Variational Bayesian logistic regression, in one go or row by row."""
 
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.likelihoods import Bernoulli
@@ -19,11 +17,12 @@ from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, incremental
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.estimators._base import checked_weight, progress, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
 from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._linear import LinearFit, glm_fit
 from sparsebayes.estimators._streaming import BlockVariationalMixin
+from sparsebayes.estimators._validation import checked_weight, validate_data
 
 FLAT = 1e-6
 """Prior precision of the intercept in `partial_fit`, where an exactly flat one would have no covariance at first."""
@@ -129,9 +128,9 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
 
     @streamed
     @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     @watched
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "VBLogisticRegression":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model to all rows at once; what was seen before is forgotten."""
         X, codes, weight = self._validated(X, y, sample_weight)
         rows = design_of(X)
@@ -154,8 +153,8 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         result = glm.variational_bayes(problem, Settings(self.tol, self.max_iter, progress(self.verbose)))
         return glm_fit(problem, result, rows.n_columns)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "VBLogisticRegression":
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Take in a block of rows (one row is a block too); the posterior so far is the prior.
 
         The precisions stay as they are: at `prior_precision` before the first row, or as `fit` has learned them. A
@@ -171,7 +170,9 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         """
         first = not hasattr(self, "classes_")
         if first and classes is None:
-            raise ValueError("classes must be given in the first call of partial_fit: all labels that will ever come")
+            raise ValueError(
+                "classes must be given in the first call of partial_fit: all labels that occur in any call"
+            )
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, reset=first)
         X = X.toarray() if issparse(X) else X  # a block is no larger than the covariance, which is dense
         known = np.unique(classes) if first else self.classes_

@@ -153,7 +153,7 @@ class _Measure:
             return
         number = entry["__id__"]
         if type(number) is not int:
-            raise Refused(f"the id {shown(number)}, which is no integer")
+            raise Refused(f"the id {shown(number)}, which is not an integer")
         if self.bodies.setdefault(number, body) != body:
             raise Refused(f"the id {number} stands for two different things")
 

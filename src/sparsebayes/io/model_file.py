@@ -127,7 +127,9 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
     except Refused as error:
         raise ModelFileError(f"{place}: {error}") from error
     except Exception as error:  # whatever a damaged or forged file makes of zipfile, json, skops or NumPy
-        raise ModelFileError(f"{place} is damaged or no model file: {shown(error) or type(error).__name__}") from error
+        raise ModelFileError(
+            f"{place} is damaged, or not a model file: {shown(error) or type(error).__name__}"
+        ) from error
     return ModelFile(model, mark["versions"], mark["metadata"])
 
 
@@ -160,13 +162,13 @@ def _contents(path: Path) -> bytes:
     if stat.S_ISDIR(about.st_mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder, not a model file", str(path))
     if not stat.S_ISREG(about.st_mode):
-        raise Refused("it is no plain file")
+        raise Refused("it is not a regular file")
     if about.st_size > MOST_BYTES:
         raise Refused(f"it has more than {MOST_BYTES:,} bytes")
     with path.open("rb") as file:
         start = file.read(len(ZIP))
         if start != ZIP:
-            raise Refused("it is no model file: it does not begin like a zip archive")
+            raise Refused("it is not a model file: it does not begin like a zip archive")
         return start + file.read(about.st_size)
 
 

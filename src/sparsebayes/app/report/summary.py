@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsebayes.app import words
+from sparsebayes.app.class_skill import ClassSkill
 from sparsebayes.app.facts import COVERAGE, Facts
 from sparsebayes.app.selection import Effect
 from sparsebayes.app.sentences import (
@@ -113,9 +114,8 @@ def _error(facts: Facts) -> Answer:
     text = f"The root mean square error on held-out rows is {error} (over {folds(facts)}, ± standard error)."
     if facts.constant is not None:
         text += f" Predicting the mean gives {number(facts.constant.score.error)}."
-    return Answer(
-        "How good?", percent(facts.explained), "of the variance of held-out rows explained", text + _best_other(facts)
-    )
+    figure = percent(facts.explained) if facts.explained > 0 else "None"
+    return Answer("How good?", figure, "of the variance of held-out rows explained", text + _best_other(facts))
 
 
 def _accuracy(facts: Facts) -> Answer:
@@ -186,12 +186,24 @@ def _probabilities(facts: Facts) -> Answer:
         f"{percent(found.observed)} of {count(len(facts.truth), 'held-out row')} are classified correctly. With well "
         f"calibrated probabilities it would be {_range(facts)}. {advice}"
     )
+    figure, label = percent(found.promised), "mean probability of the predicted class"
+    if facts.skill is not None and facts.skill.rare:
+        figure, label, text = _expected_rows(facts, facts.skill, advice)
     log_score = facts.score.log_score
     if np.isfinite(log_score):
         nats = plus_minus(log_score, facts.score.log_score_se)
         uniform = number(float(np.log(len(facts.study.classes))))
         text += f" The log loss is {nats} nats; equal probabilities for all classes have {uniform}."
-    return Answer("How sure?", percent(found.promised), "mean probability of the predicted class", text)
+    return Answer("How sure?", figure, label, text)
+
+
+def _expected_rows(facts: Facts, skill: ClassSkill, advice: str) -> tuple[str, str, str]:
+    """Of a rare class: how many rows of it the probabilities expect. That of the predicted class is always high."""
+    expected = float(facts.study.held_out.probabilities[:, skill.interest].sum())
+    name_of = class_names(facts)[skill.interest]
+    text = f"Added up, the probabilities of “{name_of}” expect {number(expected)} rows; {skill.n:,} of "
+    text += f"{count(len(facts.truth), 'held-out row')} are “{name_of}”. {advice}"
+    return number(expected, 2), f"rows of “{name_of}” expected; there are {skill.n:,}", text
 
 
 def _range(facts: Facts) -> str:

@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +15,7 @@ from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._kernel import FarVariance, KernelFit
+from sparsebayes.estimators._kernel import FarVariance, KernelFit, LeftOut
 from sparsebayes.estimators._linear import LinearFit, StudentFit
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.estimators.poisson import SparsePoissonRegressor
@@ -87,7 +88,7 @@ def _outputs(model: Any, X: Tensor) -> dict[str, tuple[Tensor, Any, int]]:
         scores, probabilities = _classification(model, X)
         label, kind = _label(model.classes_, scores)
         return {"label": (label, kind, 1), "probabilities": (probabilities, double, 2)}
-    raise ValueError(f"to_onnx knows no graph for a {type(model).__name__}; the model must be one of sparsebayes")
+    raise ValueError(f"to_onnx cannot export a {type(model).__name__}; the model must be one of sparsebayes")
 
 
 def _model(graph: Graph, first: Any, name: str, outputs: dict[str, tuple[Tensor, Any, int]]) -> Any:
@@ -128,7 +129,11 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
     (fit,) = model._fits
     m, v = _latent(fit, X)
     mean = apply("Exp", m + 0.5 * v)
-    return mean, apply("Sqrt", mean + (apply("Exp", v) - 1.0) * mean * mean)
+    square = mean * mean
+    variance = (apply("Exp", v) - 1.0) * square
+    if hasattr(model, "shape_"):  # negative binomial
+        variance = variance + (variance + square) * (1 / model.shape_)
+    return mean, apply("Sqrt", mean + variance)
 
 
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,11 +141,21 @@ def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     known = (LinearFit, KernelFit, StudentFit, HeteroscedasticFit)
     for method in ("latent", "latent_variance", "own_variance"):
         if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
-            raise ValueError(f"to_onnx knows no graph for a {type(fit).__name__}, which has its own {method}")
+            raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
     variance = (Phi * Phi) @ fit.diagonal + fit.sign * (felt * felt).sum(1)
+    if isinstance(fit, KernelFit) and fit.left_out is not None:
+        variance = variance.at_least(0.0) + _left_out_variance(fit.left_out, fit, X)
     return Phi @ fit.mean, variance.at_least(0.0)
+
+
+def _left_out_variance(left_out: LeftOut, fit: KernelFit, X: Tensor) -> Tensor:
+    """Prior variance that the kept vectors do not span; see `LeftOut`."""
+    assert isinstance(fit.basis, KernelBasis)
+    kernel, L = KernelGraph.of(fit.basis.kernel), left_out.L
+    inside = kernel(X, fit.basis.centres) @ solve_triangular(L, np.eye(len(L)), lower=True).T
+    return left_out.signal * (kernel.of_itself(X) - (inside * inside).sum(1)).at_least(0.0)
 
 
 def _design(basis: LinearBasis | KernelBasis, X: Tensor) -> Tensor:
@@ -229,7 +244,7 @@ def _columns(joint: JointFit, X: Tensor, columns: AnyArray) -> tuple[Tensor, Any
     if type(joint) is JointFit:
         return X.with_column(1.0), columns
     if type(joint) is not KernelJoint:
-        raise ValueError(f"to_onnx knows no graph for a {type(joint).__name__}")
+        raise ValueError(f"to_onnx cannot export a {type(joint).__name__}")
     K = KernelGraph.of(joint.kernel)(X, joint.centres)
     return K.with_column(1.0), np.where(
         columns < joint.n_features, np.searchsorted(joint.kept, columns), len(joint.kept)

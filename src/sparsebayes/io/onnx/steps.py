@@ -29,7 +29,7 @@ def transformed(step: Any, X: Tensor) -> Tensor:
         if isinstance(step, kind):
             return graph_of(step, X)
     raise ValueError(
-        f"to_onnx knows no graph for the step {step!r}; it knows {', '.join(sorted(kind.__name__ for kind in STEPS))}"
+        f"to_onnx cannot export the step {step!r}; it knows {', '.join(sorted(kind.__name__ for kind in STEPS))}"
     )
 
 
@@ -56,7 +56,7 @@ def _max_abs(step: MaxAbsScaler, X: Tensor) -> Tensor:
 
 def _imputer(step: SimpleImputer, X: Tensor) -> Tensor:
     if step.add_indicator or not np.isscalar(step.missing_values) or not np.isnan(step.missing_values):
-        raise ValueError(f"to_onnx knows no graph for {step!r}: only missing_values=nan without add_indicator")
+        raise ValueError(f"to_onnx cannot export {step!r}: only missing_values=nan without add_indicator")
     value = np.asarray(step.statistics_, dtype=np.float64)
     kept = np.flatnonzero(~np.isnan(value))  # a column of nothing but nan has no mean and is left out
     X = X.columns(kept)
@@ -69,7 +69,7 @@ def _one_hot(step: OneHotEncoder, X: Tensor) -> Tensor:
             "to_onnx needs numbers, but the OneHotEncoder has categories of text; export the steps after it"
         )
     if step.drop is not None or step.min_frequency is not None or step.max_categories is not None:
-        raise ValueError(f"to_onnx knows no graph for {step!r}: leave out drop, min_frequency and max_categories")
+        raise ValueError(f"to_onnx cannot export {step!r}: leave out drop, min_frequency and max_categories")
     graph, double = X.graph, X.graph.onnx.TensorProto.DOUBLE
     hot = [
         graph.add("Equal", X.columns(np.array([j])), graph.tensor(values)) for j, values in enumerate(step.categories_)
@@ -88,7 +88,7 @@ def _selector(step: SelectorMixin, X: Tensor) -> Tensor:
 
 def _function(step: FunctionTransformer, X: Tensor) -> Tensor:
     if step.func is not None:
-        raise ValueError(f"to_onnx knows no graph for {step!r}: a function cannot be exported")
+        raise ValueError(f"to_onnx cannot export {step!r}: a function cannot be exported")
     return X
 
 

@@ -1,0 +1,95 @@
+"""Checks of inputs beyond those of scikit-learn: no masks, sizes whose squares are numbers, weights that count."""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import validation
+
+from sparsebayes.core.types import AnyArray, FloatArray
+
+LARGEST, SMALLEST = 1e305, 1e-305
+"""Between these the sum of the squares of a column must lie: the range of doubles, less a factor of a thousand."""
+MOST_WEIGHT = 2.0**53
+"""Largest sum of the weights, in rows. Beyond it doubles cannot count."""
+LEAST_WEIGHT = 1e-12
+"""Least weight of a class, as a share of all and in rows. With less its log-odds beforehand exceed 27."""
+
+
+def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """scikit-learn's checks, and no masked values; for a fit also the sizes of the numbers."""
+    refuse_mask(X, "X")
+    refuse_mask(y, "y")
+    checked = validation.validate_data(estimator, X, y, **options)
+    if isinstance(checked, tuple):
+        refuse_extremes(checked[0], "X")
+        if np.asarray(checked[1]).dtype.kind == "f":
+            refuse_extremes(np.asarray(checked[1]), "y")
+    return checked
+
+
+def refuse_mask(values: Any, name: str) -> None:
+    """Refuse masked values, which scikit-learn would take for the numbers behind the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        n = int(np.ma.count_masked(values))
+        raise ValueError(
+            f"{name} is a masked array with {n} masked value{'s' * (n != 1)}, which is not supported: "
+            "remove these rows, or fill the values in"
+        )
+
+
+def refuse_extremes(values: Any, name: str) -> None:
+    """Refuse numbers whose squares overflow or vanish, by column; of a sparse matrix altogether."""
+    values = values.data if issparse(values) else values
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not values.size:
+        return
+    size = np.maximum(values.max(axis=0), -values.min(axis=0)).astype(np.float64)
+    large = size > np.sqrt(LARGEST / len(values))
+    small = (size > 0) & (size < np.sqrt(SMALLEST))
+    wrong = np.atleast_1d(large | small)
+    if wrong.any():
+        j = int(np.flatnonzero(wrong)[0])
+        where = f"column {j} of {name} has" if values.ndim > 1 else f"{name} has"
+        squares = "overflow" if np.atleast_1d(large)[j] else "vanish"
+        raise ValueError(
+            f"{where} values up to {np.atleast_1d(size)[j]:.3g} in size, whose squares {squares}: use another unit"
+        )
+
+
+def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
+    """A weight for each row: those given, once they have been looked at, or ones."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    refuse_mask(sample_weight, "sample_weight")
+    weight = np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    with np.errstate(over="ignore"):
+        total = float(weight.sum())
+    if total > MOST_WEIGHT:
+        raise ValueError(
+            f"sample_weight adds up to {total:.3g} rows; at most {MOST_WEIGHT:.3g} can be counted: divide the weights"
+        )
+    return weight
+
+
+def check_total(weight: FloatArray, fit_intercept: bool) -> None:
+    """Refuse weights that add up to no more than the row that the intercept takes, but for rounding."""
+    total = float(weight.sum())
+    if total <= fit_intercept * (1 + 1e-9):
+        raise ValueError(f"sample_weight adds up to {total:g} rows: give more weight to the rows")
+
+
+def check_class_weights(codes: AnyArray, weight: FloatArray, classes: AnyArray) -> None:
+    """Refuse a class without weight: its probability could be anything."""
+    share = np.bincount(codes, weights=weight, minlength=len(classes))
+    total = float(share.sum())
+    k = int(share.argmin())
+    if not share[k]:
+        raise ValueError(
+            f"class '{classes[k]}' has no row with a positive weight (sample_weight, class_weight): remove its rows, "
+            "or give them weight"
+        )
+    if share[k] < LEAST_WEIGHT * max(total, 1.0):
+        raise ValueError(
+            f"the rows of class '{classes[k]}' have a weight of {share[k]:.3g} in {total:.3g}; at least "
+            f"{LEAST_WEIGHT:g} is needed: give them more weight, or remove them"
+        )
