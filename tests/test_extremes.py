@@ -164,3 +164,9 @@ def test_rows_on_a_line_with_many_features_end_with_a_warning(rng):
     with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
         model = SparseLogisticRegression(prior="ridge", rule="em", max_iter=200).fit(X, [0, 1, 0, 1, 1])
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("prior", ["ard", "ridge"])
+def test_features_without_any_spread_give_the_class_shares(prior):
+    model = SparseLogisticRegression(prior=prior, average=False).fit(np.zeros((6, 2)), [0, 1, 1, 1, 1, 0])
+    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 2))), [[1 / 3, 2 / 3]], atol=0.05)
