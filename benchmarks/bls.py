@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sparsebayes import BLSRegressor, RVMRegressor
 
 CONTENDERS = {
-    "RVM": RVMRegressor,
+    "RVM": partial(RVMRegressor, vectors="sparse"),
     "ARD, held": partial(BLSRegressor, rate=1e-9),
     "BLS": BLSRegressor,
     "BLS, noise learned": partial(BLSRegressor, noise_variance="learn"),
@@ -61,9 +61,9 @@ def compare(label, draw, gamma, repeats):
     found = {name: [] for name in CONTENDERS}
     for seed in range(repeats):
         X, y, X_test, y_test = draw(seed)
-        width = quietly(RVMRegressor(gamma=gamma).fit, X, y).gamma_
+        width = quietly(RVMRegressor(gamma=gamma, vectors="sparse").fit, X, y).gamma_
         for name, make in CONTENDERS.items():
-            model = make(gamma=gamma if make is RVMRegressor else width)
+            model = make(gamma=width)
             quietly(model.fit, X, y)
             error = np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2))
             found[name].append((len(model.dual_coef_), error))

@@ -120,7 +120,7 @@ def main():
         if given.only not in (None, name):
             continue
         for solver in ("sequential", "fixed-point") if model_class is RVMRegressor else ("sequential",):
-            model, scores = model_class(gamma="evidence", solver=solver), []
+            model, scores = model_class(standardize=False, vectors="sparse", solver=solver), []
             for seed in range(min(given.repeats, most)):
                 try:
                     X, y, X_test, y_test = draw(seed)

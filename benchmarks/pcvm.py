@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--smooth", action="store_true", help="the smooth truncation too")
     given = parser.parse_args()
     gamma = given.gamma if given.gamma in ("evidence", "scale") else float(given.gamma)
-    contenders = {"RVM": RVMClassifier, "PCVM": PCVMClassifier}
+    contenders = {"RVM": partial(RVMClassifier, vectors="sparse"), "PCVM": PCVMClassifier}
     if given.smooth:
         contenders["PCVM, smooth"] = partial(PCVMClassifier, truncation="smooth")
     means = {name: [] for name in contenders}

@@ -65,7 +65,7 @@ def l1_path(seed):
 
 
 def relevance_machine(seed):
-    return RVMClassifier(gamma="evidence")
+    return RVMClassifier(vectors="sparse")
 
 
 def both(seed):

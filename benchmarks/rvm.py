@@ -22,6 +22,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from sparsebayes import RVMClassifier, RVMRegressor
 
+TEXTBOOK = {"standardize": False, "vectors": "sparse"}
+"""As the peers do: the kernel sees the inputs as they are, and few vectors are kept."""
 try:
     from fastrvm import RVC, RVR
 except ImportError:
@@ -88,7 +90,7 @@ def scale(X):
 
 def regressors(X, gamma):
     """The contenders for so many rows, ours first."""
-    makers = {"sparsebayes": partial(RVMRegressor, gamma=gamma)}
+    makers = {"sparsebayes": partial(RVMRegressor, gamma=gamma, **TEXTBOOK)}
     if RVR is not None:
         makers["fastrvm"] = partial(RVR, gamma=gamma, fit_intercept=True)
     if EMRVR is not None and len(X) <= 250:
@@ -100,7 +102,7 @@ def regressors(X, gamma):
 
 
 def classifiers(X, gamma):
-    makers = {"sparsebayes": partial(RVMClassifier, gamma=gamma)}
+    makers = {"sparsebayes": partial(RVMClassifier, gamma=gamma, **TEXTBOOK)}
     if RVC is not None:
         makers["fastrvm"] = partial(RVC, gamma=gamma, fit_intercept=True)
     if len(X) <= 250:

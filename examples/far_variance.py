@@ -21,7 +21,7 @@ grid = np.linspace(-18, 18, 721)[:, None]
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
 titles = {"none": 'far_variance="none": sure of itself where it knows nothing', "augment": 'far_variance="augment"'}
 for axis, (far_variance, title) in zip(axes, titles.items(), strict=True):
-    model = RVMRegressor(gamma=0.15, far_variance=far_variance).fit(X, y)
+    model = RVMRegressor(gamma=0.15, standardize=False, vectors="sparse", far_variance=far_variance).fit(X, y)
     mean, std = model.predict(grid, return_std=True)
     x = grid[:, 0]
     band = {"color": "#9ecae1", "alpha": 0.6, "lw": 0, "label": "±2 standard deviations"}

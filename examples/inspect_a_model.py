@@ -66,11 +66,11 @@ save(CoverageDisplay.from_estimator(ARDRegressor().fit(X_train, y_train), X_test
 rng = np.random.default_rng(4)
 x = rng.uniform(-10, 10, size=(90, 1))
 t = np.sinc(x[:, 0] / np.pi) + 0.08 * rng.standard_normal(90)
-save(PredictiveBandDisplay.from_estimator(RVMRegressor(gamma=0.1).fit(x, t), x, t).plot(), "band")
+save(PredictiveBandDisplay.from_estimator(RVMRegressor(vectors="sparse").fit(x, t), x, t).plot(), "band")
 
 points, moon = make_moons(200, noise=0.25, random_state=0)
 classes = np.array(["inner", "outer"])[moon]
-classifier = RVMClassifier(gamma=1.0).fit(points, classes)
+classifier = RVMClassifier(vectors="sparse").fit(points, classes)
 save(DecisionRegionsDisplay.from_estimator(classifier, points, classes).plot(), "regions")
 
 # Near-infrared spectra of two substances in water; what is measured is the first less half of the second.

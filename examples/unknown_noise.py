@@ -29,9 +29,9 @@ def error(model):
     return np.sqrt(np.mean((model.predict(grid) - truth(x)) ** 2))
 
 
-learned = BLSRegressor(gamma=0.3).fit(X, y)
+learned = BLSRegressor(gamma=0.3, standardize=False).fit(X, y)
 rates = learned.rate_ * 10.0 ** np.arange(-6, 4.1, 0.5)
-models = [BLSRegressor(gamma=0.3, rate=rate).fit(X, y) for rate in rates]
+models = [BLSRegressor(gamma=0.3, standardize=False, rate=rate).fit(X, y) for rate in rates]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
 left.plot(X[:, 0], y, ".", color="#999999", ms=5, label="100 observations")

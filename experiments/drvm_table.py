@@ -4,7 +4,7 @@
 
 The published numbers are those of Heimsæter's thesis (table 5.1): relevance vector machines by kernlab with its own
 choice of the width, and the DRVM with starts chosen by cross-validation, each over 100 repetitions. Ours are
-`RVMRegressor(gamma="evidence")` and `DRVMRegressor()`, without cross-validation. Sets that are not generated need the
+`RVMRegressor(vectors="sparse")` and `DRVMRegressor()`, without cross-validation. Sets that are not generated need the
 data folder, and are left out where it is not there. Writes a figure of how often each feature was kept, and how large
 its weight was, as the thesis's figures 5.3 to 5.5 have it.
 """
@@ -150,7 +150,7 @@ def main() -> None:
         scores: dict[str, list[Score]] = {"RVM": [], "DRVM": []}
         for seed in range(given.repeats):
             split, model = problem.draw(seed), DRVMRegressor()
-            scores["RVM"].append(scored(RVMRegressor(gamma="evidence"), split))
+            scores["RVM"].append(scored(RVMRegressor(vectors="sparse"), split))
             scores["DRVM"].append(scored(model, split))
             weights.append(model.feature_weights_)
         for method, published in (("RVM", problem.rvm), ("DRVM", problem.drvm)):

@@ -70,8 +70,13 @@ def variants(cls: type[BaseEstimator]) -> Iterator[BaseEstimator]:
 
 def solvers(cls: type[BaseEstimator]) -> set[str]:
     """Values of `solver`, where a class has it."""
-    names = [option for option in cls._parameter_constraints.get("solver", []) if isinstance(option, StrOptions)]
-    return set().union(*(option.options for option in names)) - {"auto"} - TOO_SLOW.get(cls.__name__, set())
+    return words(cls, "solver") - {"auto"} - TOO_SLOW.get(cls.__name__, set())
+
+
+def words(cls: type[BaseEstimator], parameter: str) -> set[str]:
+    """Words that a parameter of a class can be; none where it has no such parameter."""
+    names = [option for option in cls._parameter_constraints.get(parameter, []) if isinstance(option, StrOptions)]
+    return set().union(*(option.options for option in names))
 
 
 def is_linear(model: BaseEstimator) -> bool:
@@ -115,8 +120,9 @@ EVERY = [
     quick(SparseLogisticRegression, min_gain=0),
     quick(SparseLogisticRegression, inference="variational"),
     quick(RVMClassifier, inference="variational"),
+    *(quick(cls, vectors=vectors) for cls in ESTIMATORS for vectors in sorted(words(cls, "vectors") - {"auto"})),
 ]
-"""Each registered estimator in both forms, and the ways of inference that a default does not take."""
+"""Each registered estimator in both forms, and the ways of inference and the models that a default may not take."""
 CASES = {
     "estimator": VARIANTS,
     "selector": SELECTORS,

@@ -183,12 +183,10 @@ def test_the_example_of_a_data_source_gives_the_same_model(rng, contributed, tmp
 
 
 def test_the_example_of_a_kernel_is_the_rational_quadratic(rng, contributed):
-    kernel, slope = contributed["rational_quadratic"], contributed["rational_quadratic_slope"]
+    kernel = contributed["rational_quadratic"]
     X, Z = rng.standard_normal((5, 3)), rng.standard_normal((4, 3))
     squared = ((X[:, None] - Z) ** 2).sum(axis=-1)
     np.testing.assert_allclose(kernel(X, Z, gamma=0.7, degree=2.0), (1 + 0.35 * squared) ** -2)
-    difference = (kernel(X, Z, gamma=0.7 + 1e-6, degree=2.0) - kernel(X, Z, gamma=0.7 - 1e-6, degree=2.0)) / 2e-6
-    np.testing.assert_allclose(slope(X, Z, gamma=0.7, degree=2.0), difference, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(kernel(X, Z, gamma=0.7, degree=1e9), rbf(X, Z, gamma=0.7), rtol=1e-6)
     x = np.linspace(-3, 3, 60)[:, None]
     model = RVMRegressor(kernel=kernel).fit(x, np.sin(2 * x[:, 0]) + 0.05 * rng.standard_normal(60))
@@ -248,13 +246,13 @@ CITATIONS = [
     (path.relative_to(ROOT).as_posix(), number)
     for path in sorted((ROOT / "src").rglob("*.py"))
     for cited in re.findall(r"docs/mathematics\.md,\s+sections? ([\d., and to]+)", path.read_text())
-    for number in re.findall(r"\d(?:\.\d)?", cited)
+    for number in re.findall(r"\d+(?:\.\d)?", cited)
 ]
 
 
 @pytest.mark.parametrize(("path", "number"), sorted(set(CITATIONS)))
 def test_cited_sections_of_the_mathematics_exist(path, number):
-    headings = re.findall(r"^#+ (\d(?:\.\d)?)", (ROOT / "docs/mathematics.md").read_text(), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (\d+(?:\.\d)?)", (ROOT / "docs/mathematics.md").read_text(), flags=re.MULTILINE)
     assert number in headings
 
 

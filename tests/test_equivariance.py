@@ -270,47 +270,41 @@ def test_answers_do_not_depend_on_storage(every, small, store):
 
 
 def test_answers_do_not_depend_on_the_place_of_the_inputs(every, small):
-    """At a given γ: "scale" is, as in scikit-learn, made of the variance of all numbers in X, whatever their column."""
     X, (y, unit) = small[0], target(every, small)
-    if every.get_params().get("gamma") == "scale":
-        every = clone(every).set_params(gamma=0.3)
     shift = np.array([0.0, 100.0, -50.0, 3.0, 1e3])
     assert_same_answer(fitted(every, X + shift, y), X + shift, fitted(every, X, y), X, unit)
 
 
-def takes_columns_in_any_unit(model):
-    """Whether each column may have a unit of its own.
-
-    Not the models with one kernel width for all columns; nor VBLogisticRegression, whose prior Gamma(a0, b0) of the
-    precisions is a statement about weights in the units of the columns.
-    """
-    parameters = model.get_params()
-    if type(model).__name__ == "VBLogisticRegression":
-        return False
-    return "kernel" not in parameters or type(model).__name__ in ("DRVMRegressor", "PFCVMClassifier")
+def has_a_prior_in_the_units_of_the_columns(model):
+    """VBLogisticRegression: Gamma(a0, b0) of the precisions is a statement about weights in these units."""
+    return type(model).__name__ == "VBLogisticRegression"
 
 
-def test_units_of_single_columns(every, small):
-    if not takes_columns_in_any_unit(every):
-        pytest.skip("its prior or its kernel is in the units of the columns")
+UNITS_OF_COLUMNS = {
+    "1e-3": 1e-3,
+    "1e3": 1e3,
+    "each its own": 10.0 ** np.linspace(-3, 3, 5),
+    "other than powers of two": np.array([3.7, 0.9, 1e-2, 7.0, 1.1]),
+}
+
+
+@pytest.mark.parametrize("scale", UNITS_OF_COLUMNS.values(), ids=UNITS_OF_COLUMNS)
+def test_answers_do_not_depend_on_the_units_of_columns(every, small, scale):
+    if has_a_prior_in_the_units_of_the_columns(every):
+        pytest.skip("its prior is in the units of the columns")
     X, (y, unit) = small[0], target(every, small)
-    scale = 10.0 ** np.linspace(-3, 3, X.shape[1])
     assert_same_answer(fitted(every, X * scale, y), X * scale, fitted(every, X, y), X, unit)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_a_common_unit_of_all_columns(every, small, scale):
-    """At a fixed γ a kernel model is the same when γ is rescaled with the columns; "scale" does so by itself.
-
-    Columns in different units would need a γ each: that is what models with feature weights are for.
-    """
-    if type(every).__name__ == "VBLogisticRegression":
-        pytest.skip("its prior is in the units of the columns")
+def test_kernels_of_inputs_as_they_are(every, small, scale):
+    """Without standard units a kernel model is the same when γ is rescaled with the columns; "scale" does so itself."""
+    if "standardize" not in every.get_params():
+        pytest.skip("it has no standard units")
     X, (y, unit) = small[0], target(every, small)
-    assert_same_answer(fitted(every, X * scale, y), X * scale, fitted(every, X, y), X, unit)
-    if every.get_params().get("gamma") == "scale":
-        here, there = clone(every).set_params(gamma=0.3), clone(every).set_params(gamma=0.3 / scale**2)
-        assert_same_answer(there.fit(X * scale, y), X * scale, here.fit(X, y), X, unit)
+    for here, there in ((0.05, 0.05 / scale**2), ("scale", "scale"), ("evidence", "evidence")):
+        base, moved = (clone(every).set_params(standardize=False, gamma=gamma) for gamma in (here, there))
+        assert_same_answer(moved.fit(X * scale, y), X * scale, base.fit(X, y), X, unit)
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1e-6, 0.0), (1e6, 0.0), (1.0, 1e3), (-2.0, 5.0)])

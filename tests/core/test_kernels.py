@@ -1,4 +1,4 @@
-"""Kernels against scikit-learn and against differences taken one by one."""
+"""Kernels against scikit-learn and against their definitions."""
 
 from inspect import signature
 
@@ -50,26 +50,10 @@ def test_a_distance_kernel_is_one_on_its_own_centre(name, n_inputs, rng):
     np.testing.assert_allclose(np.diag(KERNELS[name](X, X)), 1.0, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("name", "parameters"), [case for case in CASES if case[0] != "linear"])
-def test_slope_is_the_derivative_by_gamma(name, parameters, rng):
-    X, Z = rng.standard_normal((9, 4)), rng.standard_normal((5, 4))
-    gamma, h = parameters["gamma"], 1e-3
-
-    def kernel(change):
-        return KERNELS[name](X, Z, **{**parameters, "gamma": gamma + change})
-
-    # fourth order: the error is h⁴ times a fifth derivative, some 1e-12 of distances to the tenth power
-    numerical = (8 * (kernel(h) - kernel(-h)) - (kernel(2 * h) - kernel(-2 * h))) / (12 * h)
-    np.testing.assert_allclose(KERNELS[name].slope(X, Z, **parameters), numerical, rtol=1e-6, atol=1e-8)
-
-
 @pytest.mark.parametrize("name", KERNELS)
-def test_a_record_names_the_parameters_of_its_functions(name):
-    kernel = KERNELS[name]
-    for function in filter(None, (kernel.value, kernel.slope)):
-        given = signature(function).parameters.values()
-        assert {each.name for each in given if each.kind is each.KEYWORD_ONLY} == set(kernel.parameters)
-    assert (kernel.slope is not None) == ("gamma" in kernel.parameters)
+def test_a_record_names_the_parameters_of_its_function(name):
+    given = signature(KERNELS[name].value).parameters.values()
+    assert {each.name for each in given if each.kind is each.KEYWORD_ONLY} == set(KERNELS[name].parameters)
 
 
 @pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if kernel.metric])

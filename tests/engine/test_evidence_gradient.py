@@ -1,26 +1,21 @@
-"""Maximisation of evidences whose maximum is known: end, limits and units; and the slope in feature weights.
-
-The evidences and their slopes are tested in test_width.py.
-"""
+"""The evidence against a dense density, its slopes against differences, and maximisation where the maximum is known."""
 
 import numpy as np
 import pytest
 from numpy.linalg import LinAlgError
 from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 
-from sparsebayes.core.likelihoods import Bernoulli
-from sparsebayes.core.priors import ARD
+from sparsebayes.core.kernels import rbf
 from sparsebayes.core.weighted_kernels import WEIGHTED, weighted_kernel
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.evidence_gradient import (
     MAX_LOG_CHANGE,
     Slopes,
     gaussian_evidence,
-    laplace_evidence,
     maximise_evidence,
 )
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
-from sparsebayes.engine.problem import Problem
 
 GOAL = np.array([[1.0, -2.0, 0.5]])
 FREE = [(-np.inf, None)] * 3
@@ -109,38 +104,63 @@ def test_the_line_search_turns_back_from_where_there_is_no_evidence():
     assert top.value > -0.5 * (GOAL**2).sum()
 
 
-def regression(rng, weight):
-    t = np.sqrt(weight) * rng.standard_normal(25)
-    rows = DenseRows.of(rng.standard_normal((25, 1))).standardised(weight, centre=True)
-    problem = LeastSquares(design=rows, t=t, n_weighted=float(weight.sum()), flat_intercept=True)
-    return gaussian_evidence(problem), np.log([0.5, 2.0, 1.0, 0.2])
+SCALES = np.log([0.5, 2.0, 1.0, 0.3, 0.2])
+"""log α of four columns, and log σ²."""
 
 
-def two_class_problem(design, t, weight, intercept):
-    return Problem(design=design, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=intercept)
+@pytest.fixture(params=[True, False], ids=["flat intercept", "no intercept"])
+def regression(request, rng):
+    """Inputs, and a regression of a target on anything that can be made of them."""
+    X, weight = rng.uniform(-1, 1, (30, 4)), rng.uniform(0.3, 2, 30)
+    y = np.sin(3 * X[:, 0]) + 0.3 * rng.standard_normal(30)
+    t = np.sqrt(weight) * (y - weight @ y / weight.sum() if request.param else y)
+    rows = DenseRows.of(np.empty((30, 0))).standardised(weight, centre=request.param)
+    return X, LeastSquares(design=rows, t=t, n_weighted=float(weight.sum()), flat_intercept=request.param)
 
 
-def two_classes(rng, weight):
-    t = (rng.uniform(size=25) < 0.4).astype(float)
-    problem = two_class_problem(DenseRows.of(np.empty((25, 0))), t, weight, True)
-    return laplace_evidence(problem), np.log([0.5, 2.0, 1.0])
+def central(f, x, h=1e-3):
+    """Derivative with an error of order h⁴."""
+    wide = [(f(x + 2 * h * e) - f(x - 2 * h * e)) / (4 * h) for e in np.eye(len(x))]
+    narrow = [(f(x + h * e) - f(x - h * e)) / (2 * h) for e in np.eye(len(x))]
+    return (4 * np.array(narrow) - np.array(wide)) / 3
 
 
-@pytest.mark.parametrize("make", [regression, two_classes])
+def test_the_evidence_is_the_density_of_the_target(regression):
+    X, problem = regression
+    K = rbf(X, X[:4], gamma=0.4)
+    alpha, noise = np.exp(SCALES[:-1]), np.exp(SCALES[-1])
+    # rows that count w times have the noise σ²/w; with a flat intercept C has an infinite variance along the ones
+    weight = problem.design.root_weight**2
+    C = np.diag(noise / weight) + (K / alpha) @ K.T
+    t, ones = problem.t / problem.design.root_weight, np.ones(len(K))
+    density = multivariate_normal(np.zeros(len(K)), C).logpdf(t)
+    # the library counts a row of weight w as w rows: w log densities N(0, σ²) instead of one of N(0, σ²/w)
+    density += 0.5 * (len(K) - weight.sum()) * np.log(2 * np.pi * noise) - 0.5 * np.log(weight).sum()
+    if problem.flat_intercept:
+        across, along = np.linalg.solve(C, np.column_stack([ones, t])).T @ ones
+        density += 0.5 * np.log(2 * np.pi / across) + along**2 / (2 * across)
+    assert gaussian_evidence(problem)(K, SCALES).value == pytest.approx(density, rel=1e-10)
+
+
+def test_slopes_in_the_scales_are_differences(regression):
+    X, problem = regression
+    evidence, K = gaussian_evidence(problem), rbf(X, X[:4], gamma=0.4)
+    numerical = central(lambda scales: evidence(K, scales).value, SCALES)
+    assert_allclose(evidence(K, SCALES).scales, numerical, rtol=1e-6, atol=1e-8)
+
+
+def test_the_slope_of_every_entry_of_the_design_is_a_difference(regression):
+    X, problem = regression
+    evidence, K = gaussian_evidence(problem), rbf(X, X[:4], gamma=0.4)
+    numerical = central(lambda flat: evidence(flat.reshape(K.shape), SCALES).value, K.ravel())
+    assert_allclose(evidence(K, SCALES).design.ravel(), numerical, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", WEIGHTED)
-def test_the_slope_in_feature_weights_is_a_difference(name, make, rng):
-    X = rng.uniform(-1, 1, (25, 4))
-    theta, kernel = np.array([0.8, 0.3, 0.1, 1.2]), weighted_kernel(name)
-    evidence, scales = make(rng, rng.uniform(0.3, 2, 25))
-
-    def value(log_theta):
-        return evidence(kernel(X, X[:3], np.exp(log_theta)).value, scales).value
-
-    def central(e, h):
-        return (value(np.log(theta) + h * e) - value(np.log(theta) - h * e)) / (2 * h)
-
-    shape = kernel(X, X[:3], theta)
-    found = theta * kernel.gradient(X, X[:3], shape, evidence(shape.value, scales).design)
-    # The mode of two classes is known to some 1e-7 nats (see test_width.py): hence the wide steps.
-    expected = [(4 * central(e, 1e-2) - central(e, 2e-2)) / 3 for e in np.eye(4)]
-    assert_allclose(found, expected, rtol=1e-6, atol=5e-6)
+def test_the_slope_in_feature_weights_is_a_difference(name, regression):
+    X, problem = regression
+    theta, kernel, evidence = np.array([0.8, 0.3, 0.1, 1.2]), weighted_kernel(name), gaussian_evidence(problem)
+    shape = kernel(X, X[:4], theta)
+    found = theta * kernel.gradient(X, X[:4], shape, evidence(shape.value, SCALES).design)
+    expected = central(lambda at: evidence(kernel(X, X[:4], np.exp(at)).value, SCALES).value, np.log(theta))
+    assert_allclose(found, expected, rtol=1e-6, atol=1e-8)

@@ -3,14 +3,20 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import expit
+from scipy.stats import norm
 
 from sparsebayes.core.kernels import rbf
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.prices import HalfTheRows
+from sparsebayes.core.priors import ARD
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
-from sparsebayes.engine.leave_one_out import held_out, solve_kernel, squared_error
+from sparsebayes.engine.leave_one_out import HeldOut, held_out, label_density, solve_kernel, squared_error
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.regression import maximum
+from sparsebayes.engine.result import Result
 
 SETTINGS = Settings(1e-6, 10_000)
 
@@ -99,8 +105,8 @@ def test_integer_weights_are_repeated_rows(rng):
     weighted = solve_kernel(problem_of(K, y, weight), "sequential", SETTINGS, own)
     repeated = solve_kernel(problem_of(K[again], y[again]), "sequential", SETTINGS, own[again])
     assert_allclose(weighted.result.log_evidence, repeated.result.log_evidence, rtol=1e-9)
-    assert_allclose(weighted.excess, repeated.excess, rtol=1e-5)
-    assert weighted.excess > 0
+    assert_allclose(weighted.held_out.excess, repeated.held_out.excess, rtol=1e-5)
+    assert weighted.held_out.excess > 0
 
 
 def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
@@ -111,4 +117,63 @@ def test_the_model_of_a_collapse_is_told_by_its_excess(rng):
     found = solve_kernel(problem, "sequential", SETTINGS, np.arange(60))
     noise = found.result.noise
     assert noise < 0.5 * y.var()
-    assert_allclose(noise + found.excess, y.var(), rtol=0.1)
+    assert_allclose(noise + found.held_out.excess, y.var(), rtol=0.1)
+
+
+def test_densities_and_excess_are_those_of_the_errors():
+    error, variance, weight = np.array([1.0, -2.0, 0.5]), np.array([0.5, 1.0, 0.1]), np.array([1.0, 2.0, 1.0])
+    rows = HeldOut(error, variance, weight)
+    assert rows.squared_error == pytest.approx((1 + 2 * 4 + 0.25) / 4)
+    assert rows.excess == pytest.approx(rows.squared_error - (0.5 + 2 + 0.1) / 4)
+    assert_allclose(rows.log_density, norm.logpdf(error, scale=np.sqrt(variance + rows.excess)))
+    assert HeldOut(error, 10 * np.ones(3), weight).excess == 0
+
+
+def at_mode(problem, alpha):
+    """The posterior at the mode for given precisions."""
+    design = problem.design.keep(np.arange(len(alpha)))
+    point = problem.base_mode(len(alpha)).settled(problem, design, alpha)
+    view = point.view(problem, design, alpha)
+    return Result(
+        active=np.arange(len(alpha)),
+        alpha=alpha,
+        posterior=view.posterior,
+        level=view.level,
+        level_variance=view.level_variance,
+        origin=view.design.offset,
+        log_evidence=0.0,
+        worth=np.zeros(len(alpha)),
+        gap=0.0,
+        converged=True,
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_label_held_out_is_predicted_from_the_sites_of_the_others(intercept, weighted, rng):
+    """Newton's last step without one row (or once less, where it counts several times), at the sites of all.
+
+    The mean is moved by a given shift.
+    """
+    X = rng.uniform(-3, 3, (25, 2))
+    t = (np.sin(X[:, 0]) + 0.5 * rng.standard_normal(25) > 0).astype(float)
+    weight = rng.integers(1, 4, 25).astype(float) if weighted else np.ones(25)
+    K = rbf(X, X[:6], gamma=0.5)
+    problem = Problem(
+        design=DenseRows.of(K), t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=intercept
+    )
+    result = at_mode(problem, np.full(6, 0.5))
+    found = label_density(problem, result, np.full(25, -1), 0.3)
+    Phi = np.column_stack([K, np.ones((25, int(intercept)))])
+    A = np.diag(np.append(result.alpha, np.zeros(int(intercept))))
+    eta = result.level + (K - result.origin) @ result.posterior.mean
+    p = expit(eta)
+    b, h = p * (1 - p), t - p + p * (1 - p) * eta  # the site of a row that counts once
+    z = np.linspace(-9, 9, 2001)
+    for i in range(25):
+        count = weight - (np.arange(25) == i)
+        H = A + Phi.T @ ((count * b)[:, None] * Phi)
+        mean = Phi[i] @ np.linalg.solve(H, Phi.T @ (count * h)) + 0.3
+        spread = np.sqrt(Phi[i] @ np.linalg.solve(H, Phi[i]))
+        probability = norm.pdf(z) @ expit((2 * t[i] - 1) * (mean + spread * z)) * (z[1] - z[0])
+        assert found[i] == pytest.approx(np.log(probability), abs=1e-5)

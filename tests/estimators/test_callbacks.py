@@ -114,8 +114,8 @@ def test_classes_one_after_the_other_and_at_the_same_time(three_classes):
     X, y = three_classes
     alone, together = Recorder(), Recorder()
     together.lock = threading.Lock()  # cannot be pickled, and need not be
-    one = RVMClassifier().set_callbacks(alone).fit(X, y)
-    many = RVMClassifier(n_jobs=2).set_callbacks(together).fit(X, y)
+    one = RVMClassifier(vectors="sparse").set_callbacks(alone).fit(X, y)
+    many = RVMClassifier(vectors="sparse", n_jobs=2).set_callbacks(together).fit(X, y)
     assert len(alone.infos) > 3
     assert not together.infos  # steps in other processes are not told
     assert together.ended[-1] == "fit"
@@ -154,13 +154,17 @@ def test_a_callback_may_stop_a_fit(default, data_for):
     assert np.isfinite(model.log_evidence_)
 
 
-@pytest.mark.parametrize("cls", [ARDRegressor, RVMRegressor, RVMClassifier, VBLogisticRegression])
-def test_a_fit_that_is_stopped_at_once_takes_one_step(cls, data_for):
+@pytest.mark.parametrize(
+    "model",
+    [ARDRegressor(), RVMRegressor(vectors="sparse"), RVMClassifier(vectors="sparse"), VBLogisticRegression()],
+    ids=str,
+)
+def test_a_fit_that_is_stopped_at_once_takes_one_step(model, data_for):
     told = Recorder(stop_at=1)
     with pytest.warns(ConvergenceWarning, match="at step 1"):
-        cls().set_callbacks(told).fit(*data_for(cls()))
+        model.set_callbacks(told).fit(*data_for(model))
     # Without a round of the chains there would be no average.
-    assert [info.action == "average" for info in told.infos] == [False, True][: 1 + averages(cls())]
+    assert [info.action == "average" for info in told.infos] == [False, True][: 1 + averages(model)]
 
 
 def test_starts_that_were_not_made_have_no_score(make_data):

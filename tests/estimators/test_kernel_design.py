@@ -7,10 +7,13 @@ from sklearn.svm import SVR
 
 from sparsebayes import BLSRegressor, DRVMRegressor, PCVMClassifier, PFCVMClassifier, RVMClassifier, RVMRegressor
 from sparsebayes.core.kernels import KERNELS, Kernel
+from sparsebayes.core.standard_units import StandardUnits
+from sparsebayes.engine.process import regression_signal
 from sparsebayes.estimators import ESTIMATORS, _kernel_design
 from sparsebayes.estimators._kernel_design import (
     KernelParameters,
     centred_design,
+    choose_kernel,
     kernel_design,
     own_columns,
     scale_gamma,
@@ -53,7 +56,7 @@ def test_columns_are_formed_once_and_only_when_asked_for():
         return X @ Z.T
 
     X, _ = problem()
-    design = kernel_design(RVMRegressor(kernel=kernel), X, np.ones(40), np.ones(40, dtype=bool), ones=True)
+    design = kernel_design(RVMRegressor(), X, np.ones(40), np.ones(40, dtype=bool), kernel, ones=True)
     assert not calls
     assert design.columns is design.columns
     assert len(calls) == 1
@@ -99,26 +102,52 @@ def test_a_kernel_is_one_entry_of_the_register(monkeypatch):
         return coef0 / (1 + gamma * ((X[:, None] - Z) ** 2).sum(axis=-1))
 
     monkeypatch.setitem(KERNELS, "cauchy", Kernel(cauchy, ("gamma", "coef0")))
-    X, _ = problem()
-    kernel = KernelParameters("cauchy", 0.3, 3, 2.0).at(0.3)
-    assert_allclose(kernel(X, X[:5]), cauchy(X, X[:5], gamma=0.3, coef0=2.0))
-    assert KernelParameters("cauchy", "scale", 3, 2.0).first_gamma(X, np.ones(40)) == scale_gamma(X, np.ones(40))
-    assert KernelParameters("linear", "scale", 3, 2.0).first_gamma(X, np.ones(40)) is None
+    X, y = problem()
+    ones, at = np.ones(40), StandardUnits.by_deviation(X, np.ones(40))
+    for standardize, seen in ((False, X), (True, at(X))):
+        parameters = KernelParameters("cauchy", 0.3, 3, 2.0, standardize)
+        (units,) = parameters.units(X, ones)
+        kernel = parameters.at(0.3, units)
+        assert_allclose(kernel(X, X[:5]), cauchy(seen, seen[:5], gamma=0.3, coef0=2.0))
+        model = RVMRegressor(kernel="cauchy", coef0=2.0, standardize=standardize)
+        chosen = choose_kernel(model, X, y[:, None], ones, regression_signal, flat_intercept=True)
+        assert chosen.gamma == scale_gamma(seen, ones)  # it has no metric by which widths could be compared
+    linear = choose_kernel(RVMRegressor(kernel="linear"), X, y[:, None], ones, regression_signal, flat_intercept=True)
+    assert linear.gamma is None
 
 
 @pytest.mark.parametrize("cls", [PCVMClassifier, RVMClassifier])
-def test_a_classifier_is_fitted_once_at_each_width(cls, monkeypatch):
-    """Its fits do not start from those at other widths; the last one is the model itself."""
+def test_a_classifier_is_fitted_once_at_the_width_of_largest_evidence(cls, monkeypatch):
+    """The width comes from a Gaussian process, not from fits of the classifier."""
     widths = []
     fit = cls._fit_binary
 
     def counted(self, inputs, t, weight):
         design = (inputs.standard if cls is PCVMClassifier else inputs).design
-        widths.append(design.kernel.kernel.keywords["gamma"])
+        widths.append(design.kernel.kernel.kernel.keywords["gamma"])
         return fit(self, inputs, t, weight)
 
     monkeypatch.setattr(cls, "_fit_binary", counted)
     X, y = problem()
-    model = cls(gamma="evidence").fit(X, y > 0)
-    assert widths[-1] == model.gamma_
-    assert len(widths) - 1 == len(set(widths)) > 3
+    model = cls(**({} if cls is PCVMClassifier else {"vectors": "sparse"})).fit(X, y > 0)
+    assert widths == [model.gamma_]
+
+
+@pytest.mark.parametrize("cls", [BLSRegressor, PCVMClassifier, RVMClassifier, RVMRegressor])
+def test_the_width_is_that_of_all_outputs_together(cls):
+    """Twice the same output in other units has the width of one, and so have swapped classes."""
+    X, y = problem()
+    if cls in (BLSRegressor, RVMRegressor):
+        one, two = cls().fit(X, y), cls().fit(X, np.column_stack([y, 3 - 2 * y]))
+        assert two.gamma_ == pytest.approx(one.gamma_, rel=1e-6)
+    else:
+        one, swapped = cls().fit(X, y > 0), cls().fit(X, y <= 0)
+        assert swapped.gamma_ == pytest.approx(one.gamma_, rel=1e-6)
+    assert 1e-3 < one.gamma_ < 10
+
+
+@pytest.mark.parametrize("kernel", ["poly", "sigmoid"])
+def test_a_kernel_without_a_width_takes_the_rule_of_thumb(kernel):
+    X, y = problem()
+    model = RVMRegressor(kernel=kernel, vectors="sparse").fit(X, y)
+    assert model.gamma_ == pytest.approx(1 / 3)  # three features of variance one

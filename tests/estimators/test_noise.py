@@ -201,3 +201,13 @@ def test_moments_know_of_known_noise_and_refuse_joint_outputs():
     assert model.fit_moments(moments).noise_variance_ == pytest.approx(0.25, rel=1e-12)
     with pytest.raises(ValueError, match="multi_output='independent'"):
         ARDRegressor(multi_output="joint").fit_moments(Moments.of(X, np.column_stack([y, y])))
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_several_outputs_with_known_noise_are_as_each_alone(average):
+    X, y = draw()
+    Y = np.column_stack([y, 3 * y[::-1] + X[:, 5]])
+    model = ARDRegressor(noise_variance=0.25, average=average, n_chains=2, max_flips=300)
+    together = model.fit(X, Y).coef_
+    for k, alone in enumerate(Y.T):
+        assert_allclose(together[k], model.fit(X, alone).coef_, rtol=1e-9, atol=1e-12)

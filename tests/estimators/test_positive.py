@@ -9,7 +9,8 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LassoCV
 
 from sparsebayes import ARDRegressor, Moments, load, save
-from sparsebayes.core.priors import ARD, NonNegative, Signed
+from sparsebayes.core.priors import ARD, NonNegative
+from sparsebayes.core.signed import Signed
 
 
 def draw(n=100, d=20, seed=0):

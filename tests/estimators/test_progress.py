@@ -245,7 +245,7 @@ def test_parts_are_counted(at_once, a_terminal, make_data, monkeypatch):
     seen = []
     monkeypatch.setattr(Steps, "__call__", lambda line, n_steps, info: seen.append(list(line.places.values())))
     X, y = make_data()
-    RVMClassifier(verbose=1).fit(X, np.digitize(y, [-1, 1]))
+    RVMClassifier(vectors="sparse", verbose=1).fit(X, np.digitize(y, [-1, 1]))
     assert {tuple(places) for places in seen} == {(f"class {k} of 3",) for k in (1, 2, 3)}
     seen.clear()
     ARDRegressor(verbose=1).fit(X, np.column_stack([y, -y]))
@@ -259,7 +259,7 @@ def test_parts_are_counted(at_once, a_terminal, make_data, monkeypatch):
 def test_classes_of_workers_are_counted(at_once, a_terminal, make_data):
     terminal = a_terminal()
     X, y = make_data()
-    RVMClassifier(verbose=1, n_jobs=2).fit(X, np.digitize(y, [-1, 1]))
+    RVMClassifier(vectors="sparse", verbose=1, n_jobs=2).fit(X, np.digitize(y, [-1, 1]))
     assert "class 1 of 3" in terminal.getvalue()
     assert is_clean()
 

@@ -24,7 +24,7 @@ def test_the_code_of_the_page_runs(page):
     assert set(names["selector"].get_feature_names_out()) == {"bmi", "bp", "s5"}
     assert names["selector"].expected_false_selections() == pytest.approx(4.8, abs=1.0)  # over 20 halves, not 100
     assert names["coverage"].inside.all()
-    assert (len(names["band"].x_vectors), len(names["regions"].vectors)) == (5, 6)
+    assert (len(names["band"].x_vectors), len(names["regions"].vectors)) == (6, 6)
 
 
 def test_every_figure_of_the_page_is_there_and_small(page):

@@ -49,8 +49,12 @@ def varieties(cls):
             yield Variety(cls, several, {"kernel": kernel, "multi_class": "softmax"})
     # Weighing the features of three classes takes half a minute; once is enough.
     usual = one if is_classifier(cls()) and "n_restarts" in choices else several
-    for key in ("intercept_prior", "prior", "proba", "multi_class", "inference", "truncation", "noise"):
+    for key in ("intercept_prior", "prior", "proba", "multi_class", "inference", "truncation", "noise", "vectors"):
         yield from (Variety(cls, usual, {key: value}) for value in choices.get(key, []))
+    if "standardize" in choices:
+        yield Variety(cls, one, {"standardize": False})
+    if "vectors" in choices:
+        yield from (Variety(cls, one, {"vectors": "all", "kernel": kernel}) for kernel in ("poly", "laplacian"))
     if "feature_weights" in choices:
         yield from (Variety(cls, kind, {"feature_weights": True}) for kind in (one, several))
     if can_average(cls):
@@ -109,10 +113,12 @@ def fitted(request):
 
 @pytest.fixture
 def new_rows():
-    """Inputs that a model has not seen: some near its own, some far, and the origin."""
+    """Inputs that a model has not seen: some near its own, some far, some beyond any fence, and the origin."""
 
     def make(model):
         X = np.concatenate([rows(1, n=25)[0], 4 * rows(2, n=10)[0], np.zeros((1, 4))])
+        if "standardize" in model.get_params():
+            X = np.concatenate([X, 100 * rows(3, n=3)[0]])
         precomputed = getattr(model, "kernel", None) == "precomputed"
         return KERNELS["rbf"](X, rows(0)[0], gamma=0.3) if precomputed else X
 

@@ -504,8 +504,9 @@ def test_the_forgeries_are_live(forgery, file, tmp_path):
 )
 def test_a_foreign_function_as_kernel_is_refused(function, file):
     def change(members):
-        kernel = kernel_fit(members)["content"]["content"]["basis"]["content"]["content"]["kernel"]
-        inner = kernel["content"]["content"]["kernel"]["content"]["func"]
+        checked = kernel_fit(members)["content"]["content"]["basis"]["content"]["content"]["kernel"]
+        standardised = checked["content"]["content"]["kernel"]
+        inner = standardised["content"]["content"]["kernel"]["content"]["func"]
         assert inner["__class__"] == "rbf"
         inner |= node("FunctionNode", function)
 

@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression, VBLogisticRegression, to_onnx
 from sparsebayes.core import kernels, multinomial, predictive, weighted_kernels
+from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
 from sparsebayes.io.onnx import formulas
 from sparsebayes.io.onnx.graph import IR_VERSION, OPSET, Graph
 
@@ -248,9 +249,10 @@ def test_kernels_are_those_of_core(name, rng):
     X, Z = rng.standard_normal((7, 3)) + 100, rng.standard_normal((5, 3)) + 100
     kernel = kernels.KERNELS[name].value
     graph = formulas.KERNELS[kernel]
-    assert_allclose(evaluated(lambda T: graph(T, Z), X), kernel(X, Z), rtol=1e-9)
-    itself = evaluated(formulas.KernelGraph(kernel, {}).of_itself, X)
-    assert_allclose(itself, np.diag(kernel(X, X)), rtol=1e-9)
+    for parameters in ({}, {"gamma": 0.3} if "gamma" in kernels.KERNELS[name].parameters else {}):
+        assert_allclose(evaluated(lambda T: graph(T, Z, **parameters), X), kernel(X, Z, **parameters), rtol=1e-9)  # noqa: B023
+        itself = evaluated(formulas.KernelGraph(kernel, parameters).of_itself, X)
+        assert_allclose(itself, np.diag(kernel(X, X, **parameters)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", weighted_kernels.WEIGHTED)
@@ -263,6 +265,25 @@ def test_kernels_with_feature_weights_are_those_of_core(name, rng):
     graph = formulas.KernelGraph.of(kernel)
     assert_allclose(evaluated(lambda T: graph(T, Z), X), kernel(X, Z), rtol=1e-9)
     assert_allclose(evaluated(graph.of_itself, X), np.diag(kernel(X, X)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", kernels.KERNELS)
+def test_kernels_in_standard_units_are_those_of_core(name, rng):
+    X = np.column_stack([rng.standard_normal(30), 1e6 * rng.uniform(size=30), np.full(30, 3.0), np.arange(30) // 29])
+    units = StandardUnits.by_deviation(X, np.ones(30))
+    assert np.isfinite(units.high[:2]).all()
+    assert not np.isfinite(units.unit[2])
+    assert not np.isfinite(units.high[3])  # mostly one value: no fence
+    parameters = {"gamma": 0.3} if "gamma" in kernels.KERNELS[name].parameters else {}
+    kernel = StandardisedKernel(partial(kernels.KERNELS[name].value, **parameters), units)
+    graph = formulas.KernelGraph.of(kernel)
+    new = np.concatenate([X[:5], X[5:8] * 1e4, -X[8:11] * 1e4, X[:1] + 0.1])
+    assert_allclose(evaluated(lambda T: formulas.in_standard_units(T, units), new), units(new), rtol=1e-12)
+    assert_allclose(evaluated(lambda T: graph(T, X[:6]), new), kernel(new, X[:6]), rtol=1e-9)
+    assert_allclose(evaluated(graph.of_itself, new), np.diag(kernel(new, new)), rtol=1e-9)
+    lost = new.copy()
+    lost[3, 0] = np.nan
+    assert_array_equal(np.isnan(evaluated(lambda T: graph(T, X[:6]), lost)).any(axis=1), np.arange(12) == 3)
 
 
 def test_the_normal_distribution_function_has_its_digits_in_both_tails():

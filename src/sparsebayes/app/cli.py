@@ -120,7 +120,7 @@ def fit(
     data: Data,
     target: TargetName = "",
     model: Annotated[
-        str, typer.Option("--model", "-m", help="auto, or one of ard slr vb rvm bls pcvm pfcvm drvm.")
+        str, typer.Option("--model", "-m", help="auto, or one of ard robust noisy slr vb rvm bls pcvm pfcvm drvm.")
     ] = "auto",
     task: Task = "auto",
     features: Features = None,
@@ -276,7 +276,7 @@ def compare(
     sparsebayes compare friedman1 --only ard --only drvm --only gp -o table.csv --report table.html
 
     \b
-    Models for numbers:  ard rvm bls drvm; baselines ridge lasso svm gp boosting mean
+    Models for numbers:  ard robust noisy rvm bls drvm; baselines ridge lasso svm gp boosting mean
     Models for classes:  slr vb rvm pcvm pfcvm; baselines l1 l2 svm gp boosting majority
 
     The best model comes first. Differences from it are paired over the folds; their standard errors account for the

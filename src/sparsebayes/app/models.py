@@ -10,8 +10,6 @@ from sparsebayes.app.errors import DataError, UsageError
 REGRESSION = ("regression",)
 CLASSES = ("binary", "multiclass")
 EVERY = (*REGRESSION, *CLASSES)
-EVIDENCE_ROWS = 1000
-"""Up to this many rows the kernel width is chosen by evidence; with more rows it is "scale", as in scikit-learn."""
 KERNEL_ROWS = 20_000
 """Most rows of a kernel model."""
 WITHOUT_LIMIT = 10**12
@@ -62,18 +60,8 @@ def _ours(name: str, **parameters: Any) -> Callable[[Size, int], Any]:
     return make
 
 
-def _kernel(name: str) -> Callable[[Size, int], Any]:
-    """A kernel model; its width is chosen by evidence if there are few enough rows."""
-
-    def make(size: Size, seed: int) -> Any:
-        gamma = "evidence" if size.n_rows <= EVIDENCE_ROWS else "scale"
-        return _ours(name, gamma=gamma)(size, seed)
-
-    return make
-
-
 def _rvm(size: Size, seed: int) -> Any:
-    return _kernel("RVMRegressor" if size.task == "regression" else "RVMClassifier")(size, seed)
+    return _ours("RVMRegressor" if size.task == "regression" else "RVMClassifier")(size, seed)
 
 
 def _ridge(size: Size, seed: int) -> Any:
@@ -143,18 +131,21 @@ def _shares(size: Size, seed: int) -> Any:
 
 
 def _known() -> Sequence[Model]:
-    kernel: dict[str, Any] = {"most_rows": KERNEL_ROWS, "compared_rows": 5000}
-    weighted: dict[str, Any] = {"most_rows": KERNEL_ROWS, "compared_rows": 500}
+    kernel: dict[str, Any] = {"most_rows": KERNEL_ROWS, "compared_rows": 5000, "scaled": False}
+    weighted: dict[str, Any] = kernel | {"compared_rows": 500}
+    slow: dict[str, Any] = {"scaled": False, "most_numbers": 10**6}
     plain: dict[str, Any] = {"ours": False}
     return (
         Model("ard", "ARD regression", REGRESSION, _ours("ARDRegressor"), scaled=False),
+        Model("robust", "ARD, gross errors in y", REGRESSION, _ours("ARDRegressor", noise="outliers"), **slow),
+        Model("noisy", "ARD, noise depends on x", REGRESSION, _ours("ARDRegressor", noise="heteroscedastic"), **slow),
         Model("slr", "Sparse logistic regression", CLASSES, _ours("SparseLogisticRegression"), scaled=False),
         Model("vb", "Variational logistic", CLASSES, _ours("VBLogisticRegression"), most_numbers=10**7),
         Model("rvm", "Relevance vector machine", EVERY, _rvm, **kernel),
-        Model("bls", "RVM with a Laplace prior", REGRESSION, _kernel("BLSRegressor"), **kernel),
-        Model("pcvm", "Probabilistic vectors", CLASSES, _kernel("PCVMClassifier"), **kernel),
+        Model("bls", "RVM with a Laplace prior", REGRESSION, _ours("BLSRegressor"), **kernel),
+        Model("pcvm", "Probabilistic vectors", CLASSES, _ours("PCVMClassifier"), **kernel),
         Model("pfcvm", "PCVM, feature weights", CLASSES, _ours("PFCVMClassifier"), **weighted),
-        Model("drvm", "RVM with feature weights", REGRESSION, _ours("DRVMRegressor"), **weighted),
+        Model("drvm", "RVM with feature weights", REGRESSION, _ours("DRVMRegressor"), **kernel),
         Model("ridge", "Bayesian ridge", REGRESSION, _ridge, **plain),
         Model("lasso", "Lasso, cross-validated", REGRESSION, _lasso, most_numbers=10**8, **plain),
         Model("l2", "Logistic, L2, cross-validated", CLASSES, _logistic(l1=False), most_numbers=2 * 10**6, **plain),

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import expit
 
 from sparsebayes.core.likelihoods import StudentT
-from sparsebayes.core.scales import NoiseRule
 from sparsebayes.core.types import FloatArray
 
 LEAST_SCALE = 16.0
@@ -56,15 +55,9 @@ class Contaminated(StudentT):
         wrong = rng.random(len(square)) < self.outlier_probability(square)
         return np.where(wrong, 1 / self.scale, 1.0)
 
-    def updated(
-        self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
-    ) -> Self:
-        """σ² by the rule on rows weighted by u; π and K by EM."""
-        square = (t - mean) ** 2 + variance
-        u, n = weight * self.mixing(square), float(weight.sum())
-        noise = rule(float(u @ (t - mean) ** 2), self.noise, float(u @ variance) / self.noise, n, 0.0, 0.0)
-        there = replace(self, noise=max(noise, self.min_noise))
-        p = weight * there.outlier_probability(square)
-        scale = float(p @ square) / (float(p.sum()) * there.noise)
-        share = float(np.clip(p.sum() / n, *SHARES))
-        return replace(there, share=share, scale=max(scale, LEAST_SCALE))
+    def _with_shape(self, square: FloatArray, weight: FloatArray) -> Self:
+        """π and K by EM."""
+        p = weight * self.outlier_probability(square)
+        scale = float(p @ square) / (float(p.sum()) * self.noise)
+        share = float(np.clip(p.sum() / weight.sum(), *SHARES))
+        return replace(self, share=share, scale=max(scale, LEAST_SCALE))

@@ -1,6 +1,6 @@
 """Kernels as functions of two sets of rows, and one record for each in `KERNELS`, which tests and estimators walk.
 
-To add a kernel, write its function, its derivative with respect to γ if it has one, and an entry of `KERNELS`.
+To add a kernel, write its function and an entry of `KERNELS`.
 """
 
 from collections.abc import Callable
@@ -27,8 +27,6 @@ class Kernel:
     """k(X, Z, **parameters), the matrix of the kernel values of all pairs of rows."""
     parameters: tuple[str, ...] = ()
     """Which of gamma, coef0 and degree it has."""
-    slope: Callable[..., FloatArray] | None = None
-    """∂k/∂γ with the same arguments; None for a kernel without γ."""
     metric: str | None = None
     """The distance of SciPy's `cdist` that γ multiplies, if there is one. γ can then be chosen by evidence."""
 
@@ -47,14 +45,6 @@ def polynomial(
 ) -> FloatArray:
     """k(x, z) = (γ xᵀz + c₀)^degree."""
     return np.asarray((gamma * (X @ Z.T) + coef0) ** degree)
-
-
-def polynomial_slope(
-    X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3
-) -> FloatArray:
-    """∂k/∂γ = degree xᵀz (γ xᵀz + c₀)^(degree - 1)."""
-    product = X @ Z.T
-    return np.asarray(degree * product * (gamma * product + coef0) ** (degree - 1))
 
 
 def squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
@@ -80,21 +70,9 @@ def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     return np.exp(exponent, out=exponent)
 
 
-def rbf_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
-    """∂k/∂γ = -‖x - z‖² k(x, z)."""
-    squared = squared_distance(X, Z)
-    return np.asarray(-squared * np.exp(-gamma * squared))
-
-
 def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     """k(x, z) = exp(-γ ‖x - z‖₁)."""
     return np.asarray(np.exp(-gamma * cdist(X, Z, "cityblock")))
-
-
-def laplacian_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
-    """∂k/∂γ = -‖x - z‖₁ k(x, z)."""
-    distance = cdist(X, Z, "cityblock")
-    return np.asarray(-distance * np.exp(-gamma * distance))
 
 
 def sigmoid(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> FloatArray:
@@ -102,17 +80,11 @@ def sigmoid(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 
     return np.asarray(np.tanh(gamma * (X @ Z.T) + coef0))
 
 
-def sigmoid_slope(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> FloatArray:
-    """∂k/∂γ = xᵀz (1 - k(x, z)²)."""
-    product = X @ Z.T
-    return np.asarray(product * (1 - np.tanh(gamma * product + coef0) ** 2))
-
-
 KERNELS: dict[str, Kernel] = {
     "linear": Kernel(linear),
-    "poly": Kernel(polynomial, ("gamma", "coef0", "degree"), polynomial_slope),
-    "rbf": Kernel(rbf, ("gamma",), rbf_slope, "sqeuclidean"),
-    "laplacian": Kernel(laplacian, ("gamma",), laplacian_slope, "cityblock"),
-    "sigmoid": Kernel(sigmoid, ("gamma", "coef0"), sigmoid_slope),
+    "poly": Kernel(polynomial, ("gamma", "coef0", "degree")),
+    "rbf": Kernel(rbf, ("gamma",), "sqeuclidean"),
+    "laplacian": Kernel(laplacian, ("gamma",), "cityblock"),
+    "sigmoid": Kernel(sigmoid, ("gamma", "coef0")),
 }
 """All kernels that estimators know by name."""

@@ -321,8 +321,11 @@ class StudentT:
         square = (t - mean) ** 2 + variance
         u, n = weight * self.mixing(square), float(weight.sum())
         noise = rule(float(u @ (t - mean) ** 2), self.noise, float(u @ variance) / self.noise, n, 0.0, 0.0)
-        there = replace(self, noise=max(noise, self.min_noise))
-        return replace(there, freedom=there._best_freedom(square, weight)) if self.learns_freedom else there
+        return replace(self, noise=max(noise, self.min_noise))._with_shape(square, weight)
+
+    def _with_shape(self, square: FloatArray, weight: FloatArray) -> Self:
+        """With the best parameters but σ², at these expected squared residuals."""
+        return replace(self, freedom=self._best_freedom(square, weight)) if self.learns_freedom else self
 
     def draw_precisions(self, square: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Draws of each row's u ~ Gamma((ν + 1)/2, (ν + z/σ²)/2) at these squared residuals."""

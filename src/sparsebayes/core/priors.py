@@ -5,7 +5,7 @@ says which precision α is best for them, and adds its own term to the objective
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -356,41 +356,6 @@ class NonNegative(ARD):
         for weights that are independent in the posterior. The smooth factor is part of the integral already.
         """
         return float((np.log(2) + log_ndtr(mean / np.sqrt(var))).sum()) if self.exact else 0.0
-
-
-@dataclass(frozen=True)
-class Signed(ARD):
-    """ARD for Gaussian noise in which some weights may not be negative: a column whose weight would be leaves.
-
-    At a maximum every such weight has a positive posterior mean, which is then the mode under the truncated prior too.
-    """
-
-    positive: BoolArray = field(default_factory=lambda: np.empty(0, dtype=bool))
-    """Which weights may not be negative."""
-
-    @property
-    def rules(self) -> Rules | None:
-        """Those of ARD where one rule serves all columns."""
-        if self.positive.any() and not self.positive.all():
-            return None
-        return Rules(self.a, self.b, min_alpha=self.min_alpha, positive=bool(self.positive.any()))
-
-    def of(self, columns: IntArray | BoolArray) -> Self:
-        """Of some of the weights."""
-        return replace(super().of(columns), positive=self.positive[columns])
-
-    def directed(self, q: FloatArray) -> FloatArray:
-        """A weight that the data would make negative is of no use where it may not be."""
-        bars = self.positive if q.ndim == 1 else self.positive[:, None]
-        return np.where(bars, np.maximum(q, 0.0), q)
-
-    def candidate(self, s: FloatArray, q: FloatArray) -> FloatArray:
-        """As ARD."""
-        return super().candidate(s, self.directed(q))
-
-    def gain(self, alpha: FloatArray, s: FloatArray, q: FloatArray) -> FloatArray:
-        """As ARD; a weight that is in and would be negative brings what it costs."""
-        return super().gain(alpha, s, self.directed(q))
 
 
 def best_moves(prior: Prior, s: FloatArray, q: FloatArray, alpha: FloatArray, price: FloatArray) -> Moves:

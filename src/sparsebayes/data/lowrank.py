@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lapack
@@ -63,8 +64,8 @@ class LowRankRows(OnTheFly):
             raise NotLowRank(
                 "a low-rank kernel matrix needs the candidates to be the rows of X themselves; use DenseRows"
             )
-        L, residual = pivoted_cholesky(kernel, X, tol)
-        return cls(kernel, X, L, residual, np.ones(len(X)), np.ones(len(X)))
+        factor = pivoted_cholesky(kernel, X, tol)
+        return cls(kernel, X, factor.L, factor.residual, np.ones(len(X)), np.ones(len(X)))
 
     @property
     def n_rows(self) -> int:
@@ -213,27 +214,41 @@ class LowRankRows(OnTheFly):
         return LowRankRows(self.kernel, self.inputs, self.L, self.residual, self.scale, root_weight, centre)
 
 
-def pivoted_cholesky(kernel: Kernel, X: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
-    """L (N×r) with K(X, X) ≈ L Lᵀ, and diag(K - L Lᵀ).
+class Factor(NamedTuple):
+    """A pivoted Cholesky factor, L (N×r) with K(X, X) ≈ L Lᵀ."""
+
+    L: FloatArray
+    diagonal: FloatArray
+    """diag(K)."""
+    residual: FloatArray
+    """diag(K - L Lᵀ)."""
+    pivots: IntArray
+    """The row that each column of L belongs to."""
+
+
+def pivoted_cholesky(kernel: Kernel, X: FloatArray, tol: float, *, most: int | None = None) -> Factor:
+    """The factor of K(X, X) to a tolerance, or with `most` columns.
 
     The first pivot takes out what is (nearly) constant in K; what then is left on the diagonal tells rows apart, and
     `tol` is relative to its largest value. Pivots come in rounds: the rows of largest residual compete in a small
     pivoted Cholesky factorisation, and the columns of those that it takes are made in one matrix product.
     """
-    diagonal = _diagonal(kernel, X)
-    _check(bool((diagonal >= 0).all()), "some k(x, x) is negative")
+    itself = diagonal(kernel, X)
+    _check(bool((itself >= 0).all()), "some k(x, x) is negative")
     # Rounding of a residual: each is a difference of sums of about this size.
-    rounding = 64 * float(np.finfo(np.float64).eps) * float(diagonal.max(initial=0.0))
+    rounding = 64 * float(np.finfo(np.float64).eps) * float(itself.max(initial=0.0))
     n = len(X)
-    most = min(n, MAX_BYTES // (8 * max(1, n)))
-    factor, rank, residual, stop = np.empty((n, most), order="F"), 0, diagonal, rounding
-    while residual.max(initial=0.0) > stop:
+    room = min(n, MAX_BYTES // (8 * max(1, n)), n if most is None else most)
+    factor, chosen, rank, residual, stop = np.empty((n, room), order="F"), np.empty(room, np.intp), 0, itself, rounding
+    while residual.max(initial=0.0) > stop and rank != most:
         L = factor[:, :rank]
         rivals = _largest(residual, PIVOTS if rank else 1)
         order, C = _contest(kernel(X[rivals], X[rivals]) - L[rivals] @ L[rivals].T, stop)
         pivots = rivals[order]
+        if most is not None:
+            pivots, C = pivots[: most - rank], C[: most - rank, : most - rank]
         new = slice(rank, rank + len(pivots))
-        if new.stop > most:
+        if new.stop > room:
             raise NotLowRank(
                 f"the kernel matrix of {n} rows has more than {rank} independent columns at a tolerance of {tol:g}, "
                 f"and its factor would take more than {MAX_BYTES / 2**30:g} GiB; use a wider kernel (smaller gamma) "
@@ -242,18 +257,19 @@ def pivoted_cholesky(kernel: Kernel, X: FloatArray, tol: float) -> tuple[FloatAr
         columns = kernel(X, X[pivots]) - L @ L[pivots].T
         factor[:, new] = lapack.dtrtrs(C, columns.T, lower=1)[0].T
         residual = residual - np.einsum("ij,ij->i", factor[:, new], factor[:, new])
-        residual[pivots] = 0.0
+        residual[pivots], chosen[new] = 0.0, pivots
         _check(residual.min() >= -max(stop, rounding), "a residual k(x, x) - ‖l‖² became negative")
         residual = np.maximum(residual, 0.0)
         if rank == 0:
             stop = max(tol * float(residual.max()), rounding)
         rank = new.stop
     L = factor[:, :rank]
-    _compare(kernel, X, L, residual, stop)
-    return L, residual
+    if rank != most:
+        _compare(kernel, X, L, residual, stop)
+    return Factor(L, itself, residual, chosen[:rank])
 
 
-def _diagonal(kernel: Kernel, X: FloatArray, step: int = 64) -> FloatArray:
+def diagonal(kernel: Kernel, X: FloatArray, step: int = 64) -> FloatArray:
     """k(x, x) of every row, from small squares of the matrix."""
     squares = [np.diag(kernel(X[i : i + step], X[i : i + step])) for i in range(0, len(X), step)]
     return np.concatenate([np.empty(0), *squares])

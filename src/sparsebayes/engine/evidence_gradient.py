@@ -1,7 +1,7 @@
 """Maximise the log evidence by its gradient, in the parameters of a kernel and the scales of a fixed choice of columns.
 
-The gradient costs no more than the evidence: `gaussian_evidence` and `laplace_evidence` return the slope with respect
-to the design Φ, which a kernel's own derivatives turn into one with respect to its parameters.
+The gradient costs no more than the evidence: `gaussian_evidence` returns the slope with respect to the design Φ, which
+a kernel's own derivatives turn into one with respect to its parameters.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,9 @@ from numpy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from sparsebayes.core.evidence import log_evidence
-from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import posterior_from_gram
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
-from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.view import Mode
 
 MAX_LOG_CHANGE = 15.0
 """Most that a log α may change in one maximisation. At e¹⁵ = 3e6 times its precision a weight is 0 to six digits, and a
@@ -126,38 +122,5 @@ def gaussian_evidence(problem: LeastSquares) -> Evidence:
         by_alpha = 0.5 * (posterior.gamma - alpha * posterior.mean**2)
         by_noise = 0.5 * (energy / noise - problem.n + posterior.gamma.sum())
         return Slopes(value, slope, np.append(by_alpha, by_noise))
-
-    return at
-
-
-def laplace_evidence(problem: Problem) -> Evidence:
-    """Laplace's log evidence on any columns, for any likelihood; all but the columns is that of the problem.
-
-    At the mode the penalised likelihood has no slope, but its curvature B moves with the mode. With
-    c = -½ diag(Φ H⁻¹ Φᵀ) ∂b/∂η and z = H⁻¹Φᵀc, where the column of ones of a flat intercept counts as part of Φ,
-    ∂/∂Φ = (g + c - BΦz) wᵀ + g zᵀ - BΦH⁻¹ and ∂/∂log α = ½(1 - α(w² + Σ_mm)) - α w z, with g = ∂ log p/∂η.
-    """
-    t, weight, flat, likelihood = problem.t, problem.weight, int(problem.flat_intercept), problem.likelihood
-    last: dict[int, Mode] = {}  # the last mode for each number of weights, as a warm start
-
-    def at(K: FloatArray, scales: FloatArray) -> Slopes:
-        alpha, design = np.exp(scales), FormedColumns(K)
-        start = last.get(len(alpha), problem.base_mode(len(alpha)))
-        mode = Mode(likelihood, start.w, start.level).settled(problem, design, alpha)
-        last[len(alpha)] = mode
-        Phi, precision = np.column_stack([np.ones((len(K), flat)), K]), np.append(np.zeros(flat), alpha)
-        w, eta = np.append(np.full(flat, mode.level), mode.w), mode.eta(design)
-        slope, curvature = likelihood.derivatives(t, eta)
-        g, b = weight * slope, weight * curvature
-        factor = factorise(Phi.T @ (b[:, None] * Phi) + np.diag(precision))
-        PhiH = factor.solve(Phi.T).T
-        fit = mode.penalised(problem, design, alpha)
-        value = fit + 0.5 * float(scales.sum()) - 0.5 * factor.logdet + 0.5 * flat * float(np.log(2 * np.pi))
-        c = -0.5 * np.einsum("ij,ij->i", PhiH, Phi) * weight * likelihood.skew(t, eta)
-        z = PhiH.T @ c
-        by_design = np.outer(g + c - b * (Phi @ z), w) + np.outer(g, z) - b[:, None] * PhiH
-        var = np.einsum("ij,ij->j", factor.inverse_root(), factor.inverse_root())
-        by_alpha = 0.5 * (1 - precision * (w**2 + var)) - precision * w * z
-        return Slopes(value, by_design[:, flat:], by_alpha[flat:])
 
     return at

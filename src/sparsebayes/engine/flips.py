@@ -107,19 +107,22 @@ class Flips:
     def _weigh(self) -> None:
         """Probability of every column given the rest, and how eagerly each is flipped."""
         novelty, q = self._outside()
+        noise = self._find_odds(self.c * q**2 / novelty, np.log(novelty))
+        self.weight = self.c * q / novelty  # posterior mean if it is in
+        self.variance = noise * self.c / novelty
+        self._find_eagerness()
+
+    def _find_odds(self, explained: FloatArray, log_volume: FloatArray) -> FloatArray:
+        """Log odds of each column from x and log u; returns the noise variance, were it in."""
         k, size = len(self.active), len(self.log_odds)
-        explained = self.c * q**2 / novelty
         rest_without = self.rest + np.where(self.inside, explained, 0.0)
         explained = np.minimum(explained, (1 - ROUNDING) * rest_without)
         learns_noise = np.isfinite(self.n)
         worth = -0.5 * self.n * np.log1p(-explained / rest_without) if learns_noise else 0.5 * explained
         prior = np.where(self.inside, self.log_odds[max(k - 1, 0)], self.log_odds[min(k, size - 1)])
-        self.log_in = worth - 0.5 * np.log(novelty) + prior + self.log_prior
+        self.log_in = worth - 0.5 * log_volume + prior + self.log_prior
         self.p = 1 / (1 + np.exp(-np.clip(self.log_in, -STEEPEST, STEEPEST)))
-        self.weight = self.c * q / novelty  # posterior mean if it is in
-        noise = (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else 1.0
-        self.variance = noise * self.c / novelty
-        self._find_eagerness()
+        return (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else np.ones_like(explained)
 
     def _find_eagerness(self) -> None:
         """(p + κ/D)/P(present state) of every column, divided by exp(shift), and the logarithm of their sum Z."""

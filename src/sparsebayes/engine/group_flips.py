@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.flips import ROUNDING, STEEPEST, TINY, Flips, Sums
+from sparsebayes.engine.flips import TINY, Flips, Sums
 
 
 class GroupFlips(Flips):
@@ -89,15 +89,7 @@ class GroupFlips(Flips):
             shift[self.active] = np.linalg.solve(self.K[self.active], self.mean[self.active][:, :, None])[:, :, 0]
         volume = width * np.log(self.c) - np.linalg.slogdet(self.K)[1]
         explained = np.maximum((self.mean * shift).sum(axis=1), 0.0)
-        k, most = len(self.active), len(self.log_odds)
-        rest_without = self.rest + np.where(self.inside, explained, 0.0)
-        explained = np.minimum(explained, (1 - ROUNDING) * rest_without)
-        learns_noise = np.isfinite(self.n)
-        worth = -0.5 * self.n * np.log1p(-explained / rest_without) if learns_noise else 0.5 * explained
-        prior = np.where(self.inside, self.log_odds[max(k - 1, 0)], self.log_odds[min(k, most - 1)])
-        self.log_in = worth - 0.5 * volume + prior + self.log_prior
-        self.p = 1 / (1 + np.exp(-np.clip(self.log_in, -STEEPEST, STEEPEST)))
-        self.noise = (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else np.ones(len(self.p))
+        self.noise = self._find_odds(explained, volume)
         self._find_eagerness()
 
     def toggle(self, j: int) -> None:

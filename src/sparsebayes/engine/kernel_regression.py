@@ -11,7 +11,7 @@ from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import laplace_rate
 from sparsebayes.engine.least_squares import LOW_NOISE, LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult, excess_variance, solve_kernel, squared_error
+from sparsebayes.engine.leave_one_out import KernelResult, held_out, solve_kernel, squared_error
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.width import VectorFit
 
@@ -70,6 +70,13 @@ def start_on(scale: FloatArray, near: VectorFit) -> Solution:
     return Solution(active, np.exp(near.scales[:-1][usable]) / scale[active] ** 2, near.noise)
 
 
+def own_scale(columns: Any, weight: FloatArray, centre: bool) -> DenseRows:
+    """The columns as they are, weighted and (if so wished) centred."""
+    standard: DenseRows = columns.standardised(weight, centre=centre)
+    usable = standard.usable
+    return standard.rescaled(np.arange(len(usable)), 1 / np.where(usable, standard.unit, 1.0))
+
+
 class KernelSolver(Protocol):
     """A way to find the model of one output on kernel columns."""
 
@@ -109,9 +116,7 @@ class LaplaceSolver:
 
     def standardise(self, columns: Any, weight: FloatArray, centre: bool) -> DenseRows:
         """Columns that keep the kernel's own scale, because λ must mean the same for all of them."""
-        standard: DenseRows = columns.standardised(weight, centre=centre)
-        usable = standard.usable
-        return standard.rescaled(np.arange(len(usable)), 1 / np.where(usable, standard.unit, 1.0))
+        return own_scale(columns, weight, centre)
 
     def solve(self, problem: LeastSquares, own_column: IntArray, start: Solution | None = None) -> KernelResult:
         """The model at the given or learned rate; it always starts from nothing."""
@@ -122,5 +127,4 @@ class LaplaceSolver:
         else:
             result = laplace_rate.solve(problem, rate, self.settings, noise=self.noise)
         problem = laplace_rate.with_rate(problem, rate)
-        excess = excess_variance(problem, result, own_column)
-        return KernelResult(problem, result, np.arange(problem.n_columns), excess)
+        return KernelResult(problem, result, np.arange(problem.n_columns), held_out(problem, result, own_column))

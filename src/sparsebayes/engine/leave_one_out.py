@@ -2,7 +2,7 @@
 
 The evidence chose vectors by the very rows with which it then measures the noise. New rows have no vector of their own;
 so each row is predicted as if it had not been there, nor its vector. Where the errors are larger than the model
-expected, the difference is noise variance that was absorbed by the fit (`excess_variance`). See docs/mathematics.md,
+expected, the difference is noise variance that was absorbed by the fit (`HeldOut.excess`). See docs/mathematics.md,
 section 6.
 """
 
@@ -11,9 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsebayes.core.likelihoods import Bernoulli, expansion
+from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.candidates import target_under
 from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.regression import maximum, solve
 from sparsebayes.engine.result import Result
 
@@ -32,8 +36,8 @@ class KernelResult:
     result: Result
     columns: IntArray
     """Which columns of the design the problem's are."""
-    excess: float
-    """Variance of new observations beyond noise and posterior; see `excess_variance`."""
+    held_out: "HeldOut"
+    """Each row predicted from the others."""
 
 
 def solve_kernel(
@@ -47,14 +51,14 @@ def solve_kernel(
     columns = result.active
     exact_design = problem.design.exact(columns)
     if exact_design is None:
-        return KernelResult(problem, result, np.arange(problem.n_columns), excess_variance(problem, result, own))
+        return KernelResult(problem, result, np.arange(problem.n_columns), held_out(problem, result, own))
     exact = replace(problem, design=exact_design, prior=problem.prior.of(columns))
     chosen = replace(result.solution, active=np.arange(len(columns)))
     settled = solve(exact, "sequential", settings, start=chosen)
     settled.trace.infos[:0] = result.trace.infos
     kept = replace(settled, active=columns[settled.active])
-    excess = excess_variance(problem, kept, own)
-    return KernelResult(exact, replace(settled, gap=max(settled.gap, result.gap)), columns, excess)
+    rows = held_out(problem, kept, own)
+    return KernelResult(exact, replace(settled, gap=max(settled.gap, result.gap)), columns, rows)
 
 
 class HeldOut(NamedTuple):
@@ -62,26 +66,63 @@ class HeldOut(NamedTuple):
 
     error: FloatArray
     variance: FloatArray
+    weight: FloatArray
+    """How often each row counts."""
 
+    @property
+    def excess(self) -> float:
+        """Variance of new observations beyond noise and posterior, in the problem's units; 0 for an honest model."""
+        return max(self._mean(self.error**2 - self.variance), 0.0)
 
-def excess_variance(problem: LeastSquares, result: Result, own: IntArray) -> float:
-    """Variance of new observations beyond noise and posterior, in the problem's units; 0 where the model is honest."""
-    rows = held_out(problem, result, own)
-    return max(_mean(problem, rows.error**2 - rows.variance), 0.0)
+    @property
+    def squared_error(self) -> float:
+        """Mean squared error, in the problem's units."""
+        return self._mean(self.error**2)
+
+    @property
+    def log_density(self) -> FloatArray:
+        """Of every row, with the excess as part of its variance."""
+        variance = self.variance + self.excess
+        return np.asarray(-0.5 * (np.log(2 * np.pi * variance) + self.error**2 / variance))
+
+    def _mean(self, values: FloatArray) -> float:
+        return float(self.weight @ values / self.weight.sum())
 
 
 def squared_error(problem: LeastSquares, result: Result, own: IntArray) -> float:
     """Mean squared error of rows that were not there (see `held_out`), in the problem's units."""
-    return _mean(problem, held_out(problem, result, own).error ** 2)
+    return held_out(problem, result, own).squared_error
 
 
-def _mean(problem: LeastSquares, values: FloatArray) -> float:
-    """Over the rows, by weight."""
-    return float(problem.design.root_weight**2 @ values) / problem.n_weighted
+def label_density(problem: Problem, result: Result, own: IntArray, shift: FloatArray | float = 0.0) -> FloatArray:
+    """Log probability of each label (0 or 1), predicted from the other rows under the sites of the model.
+
+    Under its sites the model is a regression with noise variance one and the sites' precisions as row weights; a row
+    leaves with its site. η of the row is then normal, and the probability of the label its mean logistic function.
+    `shift` is what the mean of η is farther from zero than its mode, for each row by the others.
+    """
+    design = problem.design
+    Phi = design.columns(result.active) - np.broadcast_to(result.origin, len(result.active))
+    eta = result.level + Phi @ result.posterior.mean
+    sites = expansion(Bernoulli(), problem.t, eta, problem.weight)
+    b, target, level = target_under(sites, problem.flat_intercept)
+    centred = design.centred(b) if problem.flat_intercept else design
+    rows = LeastSquares(
+        design=centred.weighted(np.sqrt(b)),
+        t=target,
+        n_weighted=float(b.sum()),
+        flat_intercept=problem.flat_intercept,
+    )
+    out = held_out(rows, replace(result, noise=1.0), own, left=b / np.maximum(problem.weight, 1.0))
+    mean = level + target / np.sqrt(b) - out.error + shift
+    sign = 2 * problem.t - 1
+    return np.log(np.maximum(quadrature(sign * mean, np.maximum(out.variance - 1, 0.0)), np.finfo(np.float64).tiny))
 
 
-def held_out(problem: LeastSquares, result: Result, own: IntArray) -> HeldOut:
+def held_out(problem: LeastSquares, result: Result, own: IntArray, left: FloatArray | None = None) -> HeldOut:
     """Each row predicted from the others at the scales that were found, all in closed form.
+
+    `left` is the weight that leaves with each row: by default all of it, but no more than one.
 
     `own` names the column whose centre is this row alone, -1 where there is none. With h = βφᵀΣφ, plus 1/N for a flat
     intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). A row that takes its own vector along
@@ -94,7 +135,8 @@ def held_out(problem: LeastSquares, result: Result, own: IntArray) -> HeldOut:
     F = Phi @ Sigma
     residual = problem.t / root_weight - Phi @ posterior.mean
     leverage = np.einsum("ij,ij->i", F, Phi) / noise + problem.flat_intercept / problem.n_weighted
-    left = np.minimum(root_weight**2, 1.0)  # a row that counts several times leaves once
+    if left is None:
+        left = np.minimum(root_weight**2, 1.0)  # a row that counts several times leaves once
     stays = _positive(1 - left * leverage)
     error, variance = residual / stays, noise * (1 + leverage / stays)
     position = np.full(design.n_columns, -1)
@@ -105,7 +147,7 @@ def held_out(problem: LeastSquares, result: Result, own: IntArray) -> HeldOut:
         which = takes[start : start + BLOCK]
         at = Phi[which], residual[which], leverage[which], left[which]
         error[which], variance[which] = replacements.fill(position[own[which]], design.rows(which), *at)
-    return HeldOut(error, variance)
+    return HeldOut(error, variance, root_weight**2)
 
 
 class _Replacements:

@@ -54,9 +54,7 @@ class OutputsProblem(LeastSquares):
 
     def rescaled(self, factor: FloatArray) -> "OutputsProblem":
         """Outputs divided by a factor each."""
-        other = replace(self, t=self.t / factor)
-        other.__dict__["projection"] = self.projection / factor
-        return other
+        return replace(self, t=self.t / factor, known_projection=self.projection / factor)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.prices import false_discovery_price
+from sparsebayes.core.standard_units import StandardUnits
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.theta import ThetaSearch, best_theta, random_starts, sized_starts, univariate_share
 from sparsebayes.engine.theta_model import RegressionModel, feature_relevance
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.theta_process import SAMPLE_ROWS, ProcessEvidence, process_relevance, process_theta
+from sparsebayes.engine.width import Sample, VectorFit
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 
@@ -83,11 +85,6 @@ class FeatureWeightsMixin(SelectorMixin):
         return np.flatnonzero(mask) if indices else mask
 
 
-def rounded(values: FloatArray) -> FloatArray:
-    """Numbers in standard units to ten digits: far finer than any data, far coarser than the rounding of a division."""
-    return np.round(values, 10)
-
-
 @dataclass(frozen=True)
 class StandardInputs:
     """Rows and centres with inputs of mean zero and variance one; a constant input is all zero."""
@@ -117,12 +114,8 @@ class StandardInputs:
         labels = np.zeros(len(Z)) if labels is None else labels
         order = np.lexsort(np.column_stack([Z, labels]).T[::-1])
         Z = Z[order]
-        total = weight.sum()
-        origin = weight @ X / total
-        unit = np.sqrt(weight @ (X - origin) ** 2 / total)
-        # A spread within the rounding of the mean is none.
-        unit[unit <= 8 * np.finfo(np.float64).eps * np.abs(X).max(axis=0, initial=0.0)] = np.inf
-        return cls(rounded((X - origin) / unit), y, weight, rounded((Z - origin) / unit), order, origin, unit)
+        units = StandardUnits.by_deviation(X, weight).unfenced()
+        return cls(units(X), y, weight, units(Z), order, units.origin, units.unit)
 
     @property
     def varying(self) -> BoolArray:
@@ -183,7 +176,7 @@ class FeatureWeights:
         self, inputs: StandardInputs, model: RegressionModel, settings: Settings, *, batch: bool = False
     ) -> ThetaResult:
         """Feature weights of largest evidence of a model; with `batch` each start begins with an alternation."""
-        price = false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
+        price = self._price(inputs)
         kernel, n = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0), model.template.n
         tol, trace = START_TOL * self.tol, Trace()
         search = ThetaSearch(kernel, inputs.X, inputs.Z, model, price, n, tol, settings.callback)
@@ -200,6 +193,27 @@ class FeatureWeights:
         relevance = feature_relevance(model, search, best) if used.any() else np.empty(0)
         fit = replace(best.fit, active=inputs.centre_indices[best.fit.active])
         return self._result(inputs, np.where(used, best.theta, 0.0), relevance, fit, scores, trace)
+
+    def find_by_process(
+        self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool, starts: list[FloatArray]
+    ) -> ThetaResult:
+        """Feature weights of largest evidence of a Gaussian process, of a target in standard units."""
+        kernel = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0)
+        sample = Sample.of(inputs.X, t[:, None], inputs.weight, SAMPLE_ROWS)
+        evidence, price = ProcessEvidence(kernel, sample, flat_intercept), self._price(inputs)
+        if self.min_gain == "auto":
+            price += 0.5 * float(np.log(evidence.n))  # of a weight that so many rows determine
+        ends = [process_theta(evidence, start, price) for start in wanted(counted(starts, len(starts), "start"))]
+        scores = np.array([end.value - price * end.n_kept for end in ends])
+        best = max([*ends, evidence.nothing()], key=lambda end: end.value - price * end.n_kept)
+        scores = np.append(scores, np.full(max(self.n_restarts - len(scores), 0), np.nan))
+        noise = evidence(best.theta, best.c).noise
+        fit = VectorFit(best.value, np.empty(0, np.intp), np.log([noise]))
+        return self._result(inputs, best.theta, process_relevance(evidence, best), fit, scores, Trace())
+
+    def _price(self, inputs: StandardInputs) -> float:
+        """Nats that a feature must bring."""
+        return false_discovery_price(inputs.n_varying) if self.min_gain == "auto" else float(self.min_gain)
 
     def nothing(self, n_features: int) -> ThetaResult:
         """The result without any weight, of a target without any spread."""

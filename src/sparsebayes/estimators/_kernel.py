@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -14,6 +15,7 @@ from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.kernels import KERNELS
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.data.lowrank import diagonal
 from sparsebayes.engine.loop import Settings
 from sparsebayes.estimators._base import progress
 from sparsebayes.estimators._linear import LinearFit
@@ -23,9 +25,11 @@ KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
     "gamma": [StrOptions({"scale", "evidence"}), Interval(Real, 0, None, closed="neither")],
     "degree": [Interval(Real, 0, None, closed="neither")],
     "coef0": [Interval(Real, None, None, closed="neither")],
+    "standardize": ["boolean"],
     "candidates": [Interval(Integral, 1, None, closed="left"), "array-like", None],
     "random_state": ["random_state"],
 }
+VECTOR_CONSTRAINTS: dict[str, list[Any]] = {"vectors": [StrOptions({"auto", "sparse", "all"})]}
 FIT_CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -85,10 +89,30 @@ class FarVariance:
         K = b[:, None] ** 0.5 * kernel(self.X, X)
         projected = fit.root @ (fit.basis(self.X) * b[:, None] ** 0.5).T @ K  # root ΦᵀBk*, with Σ = rootᵀ root
         s = np.maximum(np.einsum("ij,ij->j", K, K) - np.einsum("ij,ij->j", projected, projected), 0.0)
-        itself = np.array([kernel(x[None], x[None])[0, 0] for x in X])
+        itself = diagonal(kernel, X)
         beyond = itself - np.einsum("ij,ji->i", fit.basis(X) @ fit.root.T, projected)
         total = itself**2 + self.signal * s
         return self.signal * beyond**2 / np.where(total > 0, total, np.inf)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Prior variance of a Gaussian process that its values at the centres leave out (engine/process.py)."""
+
+    signal: float
+    """s."""
+    L: FloatArray
+    """Lower factor of the kernel matrix of the centres."""
+
+    def __call__(self, basis: KernelBasis, X: FloatArray) -> FloatArray:
+        """s (k(x, x) - ‖L⁻¹ k(Z, x)‖²) of these rows."""
+        step = max(1, BLOCK_NUMBERS // max(1, len(self.L)))
+        blocks = [self._block(basis, X[i : i + step]) for i in range(0, len(X), step)]
+        return np.concatenate([np.empty(0), *blocks])
+
+    def _block(self, basis: KernelBasis, X: FloatArray) -> FloatArray:
+        inside = solve_triangular(self.L, basis.kernel(basis.centres, X), lower=True)
+        return self.signal * np.maximum(diagonal(basis.kernel, X) - np.einsum("ij,ij->j", inside, inside), 0.0)
 
 
 @dataclass(frozen=True)
@@ -101,16 +125,38 @@ class KernelFit(LinearFit):
     far: FarVariance | None = None
     rate: float = 0.0
     """λ of a Laplace prior; 0 is ARD."""
+    left_out: LeftOut | None = None
+    """For a Gaussian process: what its kept vectors do not span. It counts as independent in each row."""
 
     @property
     def vectors(self) -> FloatArray | None:
         """The kept centres; None for a precomputed kernel."""
         return self.basis.centres if isinstance(self.basis, KernelBasis) else None
 
+    def latent_variance(self, X: FloatArray) -> FloatArray:
+        """Variance of the predictor, row by row."""
+        return super().latent_variance(X) + self.beyond(X)
+
+    def latent_covariance(self, X: FloatArray) -> FloatArray:
+        """Joint covariance of the predictor of all rows."""
+        return super().latent_covariance(X) + np.diag(self.beyond(X))
+
+    def beyond(self, X: FloatArray) -> FloatArray:
+        """Variance of the predictor that the kept vectors do not span."""
+        if self.left_out is None:
+            return np.zeros(len(X))
+        assert isinstance(self.basis, KernelBasis)
+        return self.left_out(self.basis, X)
+
     def own_variance(self, X: FloatArray) -> FloatArray:
         """Variance of each new observation that it shares with no other."""
         own = np.full(len(X), self.noise_variance + self.excess)
         return own if self.far is None else own + self.far(self, X)
+
+    def noise_draws(self, X: FloatArray, n_samples: int, rng: np.random.RandomState) -> FloatArray:
+        """Draws of what new observations share with no other, one row per row of X."""
+        own = self.own_variance(X) + self.beyond(X)
+        return np.sqrt(own)[:, None] * rng.standard_normal((len(X), n_samples))
 
 
 class VectorsMixin:

@@ -13,16 +13,21 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.process import label_signal
 from sparsebayes.estimators._base import fit_context, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
-from sparsebayes.estimators._kernel_design import KernelDesign
+from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import glm_fit
 
 MIN_ALPHA = 1e-6
 """Smallest prior precision of a weight, for a column of unit variance. With separable classes the evidence would take
 α to 0. A prior standard deviation of 1000 restricts nothing else: at log-odds of 37 a probability is 1 in double
 precision."""
+
+
+MAX_CANDIDATES = 1000
+"""Most centres among which a classifier chooses unless it is told. With 5,000 rows and 20 inputs 1,000 candidates give
+the error of all (0.12), and take a third of the time; with 500 it is 0.13."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,13 @@ class StandardColumns:
         return cls(design, design.columns.standardised(weight, centre=centre).unweighted())
 
 
-def combined_fit(fits: Sequence[KernelFit]) -> VectorFit:
-    """The fits of all classes as one, for the choice of a width."""
-    active = np.concatenate([fit.active for fit in fits])
-    scales = np.log(np.concatenate([fit.precision[: len(fit.active)] for fit in fits]))
-    return VectorFit(float(sum(fit.log_evidence for fit in fits)), active, scales)
+def choose_classifier_kernel(
+    model: Any, X: FloatArray, codes: AnyArray, weight: FloatArray, *, flat_intercept: bool
+) -> ChosenKernel:
+    """The kernel of a classifier; a γ by evidence is that of all classes, each against the rest, together."""
+    n_classes = len(model.classes_)
+    T = np.column_stack([codes == k for k in (range(n_classes) if n_classes > 2 else [1])]) - 0.5
+    return choose_kernel(model, X, T, weight, label_signal, flat_intercept=flat_intercept)
 
 
 class KernelClassifierMixin(KernelMixin, VectorsMixin):

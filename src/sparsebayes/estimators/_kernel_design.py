@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -13,11 +13,13 @@ from sklearn.utils import check_array, check_random_state
 
 from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.kernels import KERNELS, Kernel
+from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.lowrank import LowRankRows, NotLowRank
-from sparsebayes.engine.evidence_gradient import Evidence
-from sparsebayes.engine.width import VectorFit, choice_price, climb_width, distance_bounds, maximise_width
+from sparsebayes.engine.process import Signal, Spectrum
+from sparsebayes.engine.width import Sample, best_width, distance_bounds
+from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators._linear import LinearFit
 
@@ -52,17 +54,18 @@ class CheckedKernel:
 
 @dataclass(frozen=True)
 class KernelParameters:
-    """The parameters kernel, gamma, degree and coef0 of an estimator."""
+    """The parameters kernel, gamma, degree, coef0 and standardize of an estimator."""
 
     kernel: str | KernelFunction
     gamma: str | float
     degree: float
     coef0: float
+    standardize: bool
 
     @classmethod
     def of(cls, model: Any) -> "KernelParameters":
         """Those of an estimator."""
-        return cls(model.kernel, model.gamma, model.degree, model.coef0)
+        return cls(model.kernel, model.gamma, model.degree, model.coef0, model.standardize)
 
     @property
     def is_precomputed(self) -> bool:
@@ -74,20 +77,103 @@ class KernelParameters:
         """The kernel's entry in the register; None for a function or a precomputed kernel."""
         return KERNELS.get(self.kernel) if isinstance(self.kernel, str) else None
 
-    def first_gamma(self, X: FloatArray, weight: FloatArray) -> float | None:
-        """γ as a number, "evidence" like "scale"; None for a kernel without γ."""
-        if self.record is None or "gamma" not in self.record.parameters:
-            return None
-        return scale_gamma(X, weight) if isinstance(self.gamma, str) else float(self.gamma)
+    @property
+    def has_gamma(self) -> bool:
+        """Whether the kernel has a γ."""
+        return self.record is not None and "gamma" in self.record.parameters
 
-    def at(self, gamma: float | None) -> KernelFunction | None:
+    @property
+    def by_evidence(self) -> bool:
+        """Whether γ is chosen by evidence: the kernel must have a width."""
+        return self.gamma == "evidence" and self.record is not None and self.record.metric is not None
+
+    def units(self, X: FloatArray, weight: FloatArray) -> list[StandardUnits | None]:
+        """The units in which the kernel may see its inputs, of which the evidence chooses; None is as they are.
+
+        A function of the user gets the rows as they are, and a precomputed kernel has none.
+        """
+        if not self.standardize or self.record is None:
+            return [None]
+        deviation = StandardUnits.by_deviation(X, weight)
+        return [deviation, StandardUnits.by_range(X, weight)] if self.by_evidence else [deviation]
+
+    def at(self, gamma: float | None, units: StandardUnits | None) -> KernelFunction | None:
         """The kernel as a function of two sets of rows; None for a precomputed one."""
         if not isinstance(self.kernel, str):
             return CheckedKernel(self.kernel)
         if self.record is None:
             return None
         values = {name: gamma if name == "gamma" else getattr(self, name) for name in self.record.parameters}
-        return CheckedKernel(partial(self.record.value, **values))
+        kernel: KernelFunction = partial(self.record.value, **values)
+        return CheckedKernel(kernel if units is None else StandardisedKernel(kernel, units))
+
+
+@dataclass(frozen=True)
+class ChosenKernel:
+    """The kernel of an estimator with all its parameters."""
+
+    gamma: float | None
+    """None for a kernel without γ."""
+    kernel: KernelFunction | None
+    """Of inputs in the units of the data; None for a precomputed kernel."""
+    find_signal: Callable[[], Signal]
+
+    @cached_property
+    def signal(self) -> Signal:
+        """Of a Gaussian process with this kernel."""
+        return self.find_signal()
+
+
+class Inputs(NamedTuple):
+    """Rows in some units, and a sample of them."""
+
+    units: StandardUnits | None
+    X: FloatArray
+    sample: Sample
+
+    @classmethod
+    def of(cls, units: StandardUnits | None, X: FloatArray, T: FloatArray, weight: FloatArray) -> "Inputs":
+        """These rows in these units."""
+        seen = X if units is None else units(X)
+        return cls(units, seen, Sample.of(seen, T, weight))
+
+
+def choose_kernel(
+    model: Any,
+    X: FloatArray,
+    T: FloatArray,
+    weight: FloatArray,
+    signal: Callable[[Spectrum], Signal],
+    *,
+    flat_intercept: bool,
+) -> ChosenKernel:
+    """The kernel that an estimator's parameters describe; γ may be the one of largest evidence.
+
+    Args:
+        T: The targets, one in each column.
+        signal: Their evidence under a Gaussian process (engine/process.py).
+    """
+    parameters = KernelParameters.of(model)
+    record = parameters.record
+    ways = [Inputs.of(units, X, T, weight) for units in parameters.units(X, weight)]
+
+    def signal_at(inputs: Inputs, gamma: float | None) -> Signal:
+        kernel, sample = parameters.at(gamma, None), inputs.sample
+        assert kernel is not None
+        return signal(sample.spectrum(kernel(sample.X, sample.X), flat_intercept))
+
+    chosen, gamma = ways[0], None
+    if parameters.has_gamma:
+        gamma = scale_gamma(chosen.X, weight) if isinstance(parameters.gamma, str) else float(parameters.gamma)
+    # Nothing can be chosen where all rows are the same, or no target has any spread.
+    if parameters.by_evidence and len(chosen.sample.X) > 1 and T.shape[1]:
+        assert record is not None
+        assert record.metric is not None
+        bounds = [distance_bounds(inputs.sample.X, record.metric) for inputs in ways]
+        with threads_for(len(chosen.sample.X) ** 2):
+            family, gamma = best_width([partial(signal_at, inputs) for inputs in ways], bounds)
+        chosen = ways[family]
+    return ChosenKernel(gamma, parameters.at(gamma, chosen.units), partial(signal_at, chosen, gamma))
 
 
 def scale_gamma(X: FloatArray, weight: FloatArray) -> float:
@@ -118,6 +204,8 @@ class KernelDesign:
     """Whether a column of ones is the last: an intercept with a prior."""
     low_rank: bool = False
     """Whether a low-rank factor takes the place of the columns; the centres are then the rows of X."""
+    given: bool = False
+    """Whether the centres were given, and are no rows of X."""
 
     @property
     def n_columns(self) -> int:
@@ -139,6 +227,13 @@ class KernelDesign:
     def at(self, kernel: KernelFunction | None) -> "KernelDesign":
         """The same centres with another kernel."""
         return replace(self, kernel=kernel)
+
+    def subset(self, rows: IntArray, weight: FloatArray) -> "KernelDesign":
+        """Some of the rows, with all of them as centres unless the centres were given."""
+        X, weight = self.X[rows], weight[rows]
+        centres = self.centres if self.given else None
+        everyone = np.ones(len(rows), dtype=bool)
+        return centred_design(X, weight, everyone, centres, None, ones=self.ones).at(self.kernel)
 
     def kernel_fit(self, fit: LinearFit, columns: IntArray | None = None, **more: Any) -> KernelFit:
         """A fit on the columns, or on a choice `columns` of them, as one that can be evaluated at new inputs."""
@@ -164,119 +259,83 @@ def precomputed_design(
 
 
 def centred_design(
-    X: FloatArray, weight: FloatArray, counts: BoolArray, candidates: Any, random_state: Any, *, ones: bool = False
+    X: FloatArray,
+    weight: FloatArray,
+    counts: BoolArray,
+    candidates: Any,
+    random_state: Any,
+    *,
+    ones: bool = False,
+    most: int | None = None,
 ) -> KernelDesign:
-    """Columns for the centres that `candidates` asks for, without a kernel yet."""
-    rows_of_X, centres = _centres(X, candidates, random_state)
+    """Columns for the centres that `candidates` asks for (None: all rows, or `most` of them), without a kernel yet."""
+    rows_of_X, centres = _centres(X, weight, candidates, random_state, most)
     indices = np.arange(len(centres)) if rows_of_X is None else np.flatnonzero(counts)[rows_of_X]
     if rows_of_X is not None and len(rows_of_X) == len(X):  # no two rows are the same
         own = np.where(weight > 1, -1, np.arange(len(X)))
     else:
         own = own_columns(X, weight, centres)
-    return KernelDesign(X, indices, own, centres, ones=ones)
+    return KernelDesign(X, indices, own, centres, ones=ones, given=rows_of_X is None)
 
 
 def kernel_design(
-    model: Any, X: FloatArray, weight: FloatArray, counts: BoolArray, *, ones: bool = False, low_rank: bool = False
+    model: Any,
+    X: FloatArray,
+    weight: FloatArray,
+    counts: BoolArray,
+    kernel: KernelFunction | None,
+    *,
+    ones: bool = False,
+    low_rank: bool = False,
+    most: int | None = None,
 ) -> KernelDesign:
-    """The design of an estimator with the parameters of `KernelParameters`, `candidates` and `random_state`.
+    """The design of an estimator with the parameters `candidates` and `random_state`; None is a precomputed kernel.
 
-    γ is "scale" if it is yet to be chosen. `low_rank` allows large matrices to be approximated for the search.
+    `low_rank` allows large matrices to be approximated for the search. Without `candidates`, `most` rows are centres.
     """
-    parameters = KernelParameters.of(model)
-    if parameters.is_precomputed:
+    if kernel is None:
         return precomputed_design(X, weight, counts, model.candidates, ones=ones)
-    kernel = parameters.at(parameters.first_gamma(X, weight))
     if low_rank and not ones and model.candidates is None and len(X) > LARGE:
         with suppress(NotLowRank):
             own = own_columns(X, weight, X)
             design = KernelDesign(X, np.flatnonzero(counts), own, X, kernel, low_rank=True)
             design.columns  # noqa: B018  raises NotLowRank where there is no such factor
             return design
-    return centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones).at(kernel)
+    design = centred_design(X, weight, counts, model.candidates, model.random_state, ones=ones, most=most)
+    return design.at(kernel)
 
 
-class Width(NamedTuple):
-    """The kernel width of an estimator, and the design with it."""
-
-    gamma: float | None
-    """None for a kernel without γ."""
-    design: KernelDesign
-    fit: VectorFit | None = None
-    """The model there, if γ was chosen by evidence."""
-
-
-def choose_width(
-    parameters: KernelParameters,
-    design: KernelDesign,
-    weight: FloatArray,
-    fit_on: Callable[[KernelDesign, VectorFit | None], VectorFit],
-    evidence: Callable[[], Evidence | None],
-    *,
-    warm_starts: bool = False,
-) -> Width:
-    """The γ that the parameters ask for: a number, or the one of largest evidence.
-
-    Args:
-        fit_on: Fits the model on a design, from a fit at a similar γ or from nothing.
-        evidence: Makes the evidence of the model. None where it consists of several problems; γ is then chosen from a
-            grid.
-        warm_starts: Whether `fit_on` makes use of a fit at a similar γ. Otherwise one fit at each γ is enough.
-    """
-    gamma = parameters.first_gamma(design.X, weight)
-    if gamma is None or parameters.gamma != "evidence":
-        return Width(gamma, design)
-    kernel, centres = parameters.record, design.centres
-    assert kernel is not None
-    assert centres is not None
-    if kernel.metric is None:
-        able = sorted(name for name, record in KERNELS.items() if record.metric)
-        raise ValueError(f"gamma='evidence' needs one of the kernels {able}, not kernel={parameters.kernel!r}")
-    bounds, function = distance_bounds(design.X, kernel.metric), evidence()
-
-    def climb_from(gamma: float, fit: VectorFit) -> tuple[float, FloatArray]:
-        if function is None or not len(fit.active):
-            return gamma, fit.scales
-        return climb_width(function, kernel, design.X, centres[fit.active], gamma, fit.scales, bounds)
-
-    def price_at(gamma: float) -> float:
-        checked = parameters.at(gamma)
-        assert checked is not None
-        return choice_price(design.X, checked)
-
-    def fit_at(gamma: float, near: VectorFit | None) -> VectorFit:
-        return fit_on(design.at(parameters.at(gamma)), near)
-
-    from_nothing = cache(lambda gamma: fit_at(gamma, None))
-    best, fit = maximise_width(
-        fit_at if warm_starts else lambda gamma, near: from_nothing(gamma),
-        climb_from,
-        gamma=float(np.clip(gamma, *bounds)),
-        bounds=bounds,
-        price_at=price_at,
-    )
-    return Width(best, design.at(parameters.at(best)), fit)
-
-
-def _centres(X: FloatArray, candidates: Any, random_state: Any) -> tuple[IntArray | None, FloatArray]:
+def _centres(
+    X: FloatArray, weight: FloatArray, candidates: Any, random_state: Any, most: int | None
+) -> tuple[IntArray | None, FloatArray]:
     """The centres, and which rows of X they are, if they are rows of X. Equal rows are one centre, the first."""
     if candidates is not None and not isinstance(candidates, Integral):
         return None, _given_centres(X, candidates)
     chosen = _first_of_equals(X)
-    if candidates is None:
-        candidates = len(chosen)
-        if len(X) * candidates > MAX_NUMBERS:
-            candidates = max(MAX_NUMBERS // len(X), 1)
-            warnings.warn(
-                f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: "
-                f"{candidates} centres were drawn among the rows. Set 'candidates' to say how many, or which.",
-                UserWarning,
-                stacklevel=2,
-            )
-    if candidates < len(chosen):
-        rng = check_random_state(random_state)
-        chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
+    if candidates is not None:
+        if candidates < len(chosen):
+            rng = check_random_state(random_state)
+            chosen = np.sort(rng.choice(chosen, size=int(candidates), replace=False))
+        return chosen, X[chosen]
+    room = max(MAX_NUMBERS // len(X), 1)
+    if room < min(len(chosen), len(X) if most is None else most):
+        warnings.warn(
+            f"a kernel matrix of {len(X)} rows and {len(chosen)} centres is too large to be formed: {room} of the rows "
+            "were taken as centres. Set 'candidates' to say how many, or which.",
+            UserWarning,
+            stacklevel=2,
+        )
+    chosen = _evenly(X, weight, chosen, room if most is None else min(room, most))
     return chosen, X[chosen]
+
+
+def _evenly(X: FloatArray, weight: FloatArray, chosen: IntArray, size: int) -> IntArray:
+    """So many of the chosen rows, evenly in the order of their distance from the mean, in standard units."""
+    if size >= len(chosen):
+        return chosen
+    standard = StandardUnits.by_deviation(X, weight)(X[chosen])
+    order = np.argsort((standard**2).sum(axis=1), kind="stable")
+    return np.sort(chosen[order[np.linspace(0, len(order) - 1, size).astype(np.intp)]])
 
 
 def _given_centres(X: FloatArray, candidates: Any) -> FloatArray:

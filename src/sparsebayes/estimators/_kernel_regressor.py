@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from sparsebayes.core.predictive import pooled_freedom
-from sparsebayes.core.types import BoolArray, FloatArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.evidence_gradient import Evidence, gaussian_evidence
-from sparsebayes.engine.kernel_regression import KernelSolver, kernel_problem, log_scales, start_on
-from sparsebayes.engine.least_squares import LeastSquares, Solution
-from sparsebayes.engine.leave_one_out import KernelResult
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.engine.kernel_regression import KernelSolver, kernel_problem, own_scale
+from sparsebayes.engine.least_squares import LeastSquares
+from sparsebayes.engine.leave_one_out import KernelResult, held_out
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.regression import maximum, priced
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.process import regression_signal
+from sparsebayes.engine.process import solve as solve_process
 from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
 from sparsebayes.estimators._kernel import FarVariance, KernelFit, KernelMixin, VectorsMixin
-from sparsebayes.estimators._kernel_design import KernelDesign, KernelParameters, Width, choose_width
+from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import Units, constant_fit
+from sparsebayes.estimators._process import ProcessDesign, folds
 
 WIDER_KERNEL = "choose a wider kernel (a smaller gamma) or fewer candidates"
 """What helps against a vanishing noise."""
@@ -49,6 +48,10 @@ class Target:
         constant = unit <= 8 * np.finfo(np.float64).eps * np.abs(y).max()  # the rounding of a mean
         t = np.sqrt(weight) * (y - centre if flat else y) / (1.0 if constant else unit)
         return cls(y, t, weight, centre, unit, flat, bool(constant))
+
+    def subset(self, rows: IntArray, fit_intercept: bool) -> "Target":
+        """Some of the rows, in standard units of their own."""
+        return Target.of(self.y[rows], self.weight[rows], fit_intercept=fit_intercept, flat=self.flat)
 
     def problem(self, columns: Any, vector_price: float = 0.0) -> LeastSquares:
         """The regression of this output on standardised columns."""
@@ -94,55 +97,53 @@ class KernelRegression:
         """As many BLAS threads as help with a design of this size."""
         return threads_for(len(self.design.X) * self.design.n_columns)
 
-    def choose_width(self, parameters: KernelParameters) -> Width:
-        """The γ that the parameters ask for; by evidence it is that of all outputs with any spread together."""
-        targets = [target for target in self.targets if not target.constant]
-
-        def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
-            columns = design.columns.standardised(self.weight, centre=self.flat)
-            problems = [target.problem(columns) for target in targets]
-            start = None if near is None else start_on(columns.unit, near)
-            results = [maximum(problem, "sequential", self.settings, start) for problem in problems]
-            objective = sum(priced(problem, result) for problem, result in zip(problems, results, strict=True))
-            solutions = tuple(result.solution for result in results)
-            active = np.concatenate([np.empty(0, dtype=np.intp), *(found.active for found in solutions)])
-            scales = np.concatenate([np.empty(0), *(log_scales(columns.unit, found) for found in solutions)])
-            return VectorFit(float(objective), active, scales, solutions)
-
-        def evidence() -> Evidence | None:
-            if len(targets) != 1 or self.design.ones:
-                return None
-            no_columns = DenseRows.of(np.empty((len(self.weight), 0)))
-            return gaussian_evidence(targets[0].problem(no_columns.standardised(self.weight, centre=self.flat)))
-
-        # Vectors of several outputs are found separately, so that there is no common model to start from.
-        warm = len(targets) == 1
-        return choose_width(parameters, self.design, self.weight, fit_on, evidence, warm_starts=warm)
-
-    def starts(self, width: Width) -> list[Solution | None]:
-        """The models that were found with the width, as starts; None for a constant output."""
-        if width.fit is None:
-            return [None] * len(self.targets)
-        found = iter(width.fit.solutions)
-        return [None if target.constant else next(found) for target in self.targets]
-
-    def fit_outputs(
-        self,
-        design: KernelDesign,
-        solver_for: Callable[[Target], KernelSolver],
-        starts: list[Solution | None] | None = None,
-    ) -> list[KernelFit]:
-        """The fits of all outputs, from nothing or from starts; all solvers must standardise alike."""
+    def fit_outputs(self, solver_for: Callable[[Target], KernelSolver]) -> list[KernelFit]:
+        """The sparse fits of all outputs; all solvers must standardise alike."""
+        design = self.design
         columns = solver_for(self.targets[0]).standardise(design.columns, self.weight, self.flat)
-        starts = [None] * len(self.targets) if starts is None else starts
         fits = []
-        for target, start in counted(zip(self.targets, starts, strict=True), len(self.targets), "output"):
+        for target in counted(self.targets, len(self.targets), "output"):
             if target.constant:
                 fits.append(self.constant(design, target))
             else:
-                found = solver_for(target).solve(target.problem(columns), design.own_column, start)
+                found = solver_for(target).solve(target.problem(columns), design.own_column)
                 fits.append(self.in_data_units(design, target, found))
         return fits
+
+    def process_fits(self, process: ProcessDesign) -> list[KernelFit]:
+        """A Gaussian process for each output."""
+        return [
+            self.constant(process.design, target) if target.constant else self.process_fit(process, target)
+            for target in self.targets
+        ]
+
+    def process_fit(self, process: ProcessDesign, target: Target) -> KernelFit:
+        """A Gaussian process in the place of a sparse model."""
+        columns = own_scale(process.columns, target.weight, target.flat)
+        problem, unit = target.problem(columns), target.unit
+        result = solve_process(problem)
+        rows = held_out(problem, result, np.full(len(target.y), -1))
+        fit = Units(target.centre, unit, columns.unit / unit).fit(problem, result, columns.n_columns)
+        excess = rows.excess * unit**2
+        freedom = pooled_freedom(fit.noise_variance, fit.freedom, excess, problem.n)
+        return process.kernel_fit(fit, unit**2 / float(result.alpha[0]), excess=excess, freedom=freedom)
+
+    def process_predicts_better(self, process: ProcessDesign, solver_for: Callable[[Target], KernelSolver]) -> bool:
+        """Whether a Gaussian process gives rows of other folds a higher density than sparse models do."""
+        gain = 0.0
+        for train, test in folds(self.design, self.weight):
+            part = replace(
+                self,
+                design=self.design.subset(train, self.weight),
+                targets=[target.subset(train, self.fit_intercept) for target in self.targets],
+            )
+            dense = part.process_fits(process.subset(train, self.weight))
+            sparse = part.fit_outputs(solver_for)
+            for target, rival, fit in zip(self.targets, dense, sparse, strict=True):
+                if not target.constant:
+                    X, y, weight = self.design.X[test], target.y[test], self.weight[test]
+                    gain += float(weight @ (log_density(rival, X, y) - log_density(fit, X, y)))
+        return gain > 0
 
     def constant(self, design: KernelDesign, target: Target) -> KernelFit:
         """The model of an output without any spread."""
@@ -152,7 +153,8 @@ class KernelRegression:
         """What a solver found, in the data's units."""
         unit = target.unit
         units = Units(target.centre, unit, found.problem.design.unit / unit)
-        fit, excess = units.fit(found.problem, found.result, len(design.indices)), found.excess * unit**2
+        fit = units.fit(found.problem, found.result, len(design.indices))
+        excess = found.held_out.excess * unit**2
         far = None
         if self.augment:
             far = FarVariance(design.X, target.weight, max(unit**2 - fit.noise_variance - excess, 0.0))
@@ -160,6 +162,26 @@ class KernelRegression:
         rules = found.problem.prior.rules
         rate = 0.0 if rules is None else rules.rate
         return design.kernel_fit(fit, found.columns, excess=excess, far=far, freedom=freedom, rate=rate)
+
+
+def log_density(fit: KernelFit, X: FloatArray, y: FloatArray) -> FloatArray:
+    """Of new observations."""
+    variance = fit.latent_variance(X) + fit.own_variance(X)
+    tiny = np.finfo(np.float64).tiny
+    return -0.5 * (np.log(np.maximum(variance, tiny)) + (y - fit.latent(X)) ** 2 / np.maximum(variance, tiny))
+
+
+def choose_regression_kernel(
+    model: Any, X: FloatArray, y: FloatArray, weight: FloatArray, *, flat_intercept: bool
+) -> ChosenKernel:
+    """The kernel of a regressor; a γ by evidence is that of all outputs with any spread together."""
+    targets = [
+        Target.of(output, weight, fit_intercept=flat_intercept, flat=flat_intercept)
+        for output in y.reshape(len(y), -1).T
+    ]
+    spread = [target.t / np.sqrt(weight) for target in targets if not target.constant]
+    T = np.stack(spread, axis=1) if spread else np.empty((len(X), 0))
+    return choose_kernel(model, X, T, weight, regression_signal, flat_intercept=flat_intercept)
 
 
 class Fitted(NamedTuple):

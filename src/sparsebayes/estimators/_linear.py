@@ -227,7 +227,8 @@ def glm_fit(
     """
     design = problem.design
     reference = design.origin.copy()
-    reference[result.active] += result.origin * design.unit[result.active]
+    scale = design.unit[result.active]
+    reference[result.active] += result.origin * np.where(np.isfinite(scale), scale, 0.0)  # a constant column has none
     # A density of y, not of t; the intercept is integrated in the units of y too.
     per_unit = (float(problem.weight.sum()) - problem.flat_intercept) * np.log(unit)
     fit = in_data_units(

@@ -75,7 +75,7 @@ class MomentsMixin:
     _check_noise: Callable[..., None]
     _averages: Callable[..., bool]
     _known_noise: Callable[..., float | None]
-    _read_groups: Callable[[], None]
+    _read_groups: Callable[..., None]
     _single_fits: Callable[[], Sequence[Any]]
     _forget_averages: Callable[[], None]
     _forget_noise: Callable[[], None]

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
-from sparsebayes.core.priors import ARD, Signed
+from sparsebayes.core.priors import ARD
+from sparsebayes.core.signed import Signed
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.estimators._linear import LinearFit
 

@@ -246,6 +246,7 @@ class BlockCountsMixin(BlockSearchMixin):
             Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
         """
         self._no_average()
+        self._refuse(distribution=("poisson",))
         self._forget_averages()
         passes = self._begin(blocks, checkpoint)
         events = passes.reduce(Events(), np.empty(0, dtype=np.intp))

@@ -1,28 +1,54 @@
 """Kernel regression with feature weights: those of largest evidence, then the model with the kernel that they make."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
+import numpy as np
+
+from sparsebayes.core.standard_units import rounded
+from sparsebayes.core.types import FloatArray
+from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
+from sparsebayes.engine.process import MAX_CENTRES, Signal, regression_signal
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
+from sparsebayes.engine.width import Sample, best_width
 from sparsebayes.estimators._base import counted
-from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs, rounded
+from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs, ThetaResult
 from sparsebayes.estimators._kernel_regressor import KernelRegression, Target
+from sparsebayes.estimators._process import process_design
+
+ROWS_PER_FEATURE = 5
+"""With fewer rows for each feature a Gaussian process with a weight for each of them fits the noise. The features are
+then first chosen with a sparse model."""
+SIZES = (1 / 16, 16.0)
+"""Factors by which the feature weights of a sparse model may be too small or too large for a Gaussian process: its
+range may be four times shorter or longer."""
 
 SolverFor = Callable[[Target, float], KernelSolver]
 """The solver for a target, given the noise (in standard units) that was found with the feature weights."""
 
 
 def fit_weighted_outputs(
-    regression: KernelRegression, weights: FeatureWeights, solver_for: SolverFor, *, batch: bool = False
+    regression: KernelRegression,
+    weights: FeatureWeights,
+    solver_for: SolverFor,
+    *,
+    batch: bool = False,
+    vectors: str = "sparse",
 ) -> list[FeatureWeightFit]:
-    """The fits of all outputs, each with its own feature weights."""
+    """The fits of all outputs, each with its own feature weights; `vectors` as in `RVMRegressor`."""
     work = counted(regression.targets, len(regression.targets), "output")
-    return [_fit_output(regression, target, weights, solver_for, batch) for target in work]
+    return [_fit_output(regression, target, weights, solver_for, batch, vectors) for target in work]
 
 
 def _fit_output(
-    regression: KernelRegression, target: Target, weights: FeatureWeights, solver_for: SolverFor, batch: bool
+    regression: KernelRegression,
+    target: Target,
+    weights: FeatureWeights,
+    solver_for: SolverFor,
+    batch: bool,
+    vectors: str,
 ) -> FeatureWeightFit:
     design, settings = regression.design, regression.settings
     assert design.centres is not None
@@ -31,12 +57,51 @@ def _fit_output(
         return nothing.annotate(regression.constant(design.at(nothing.kernel), target))
     inputs = StandardInputs.of(design.X, target.y, target.weight, design.centres)
     merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
-    found = weights.find(
-        inputs, RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings), settings, batch=batch
-    )
+    t = merged.t / np.sqrt(merged.weight)
+    wide = inputs.n_varying * ROWS_PER_FEATURE > len(inputs.X)
+    if inputs.n_varying == 0:
+        vectors = "sparse"
+    if vectors == "sparse" or wide:
+        model = RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings)
+        found = weights.find(inputs, model, settings, batch=batch)
+    if vectors != "sparse":
+        starts = [standard_theta(found, inputs)] if wide else weights.starts(inputs)
+        found = weights.find_by_process(inputs, t, merged.flat, starts)
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
+    if vectors != "sparse" and len(found.kernel.columns):
+        resized, signal = resize(found, inputs, merged)
+        process = process_design(vectors, design.at(resized.kernel), lambda: signal, MAX_CENTRES)
+        alone = replace(regression, design=design, targets=[target])
+        if process is not None and (vectors == "all" or alone.process_predicts_better(process, lambda target: solver)):
+            return resized.annotate(regression.process_fit(process, target))
     columns = solver.standardise(design.columns, target.weight, target.flat)
-    start = start_on(columns.unit, found.fit)
+    start = start_on(columns.unit, found.fit) if len(found.fit.active) else None
     result = solver.solve(target.problem(columns, VECTOR_PRICE), design.own_column, start)
     result.result.trace.infos[:0] = found.trace.infos
     return found.annotate(regression.in_data_units(design, target, result))
+
+
+def standard_theta(found: ThetaResult, inputs: StandardInputs) -> FloatArray:
+    """Feature weights for inputs in standard units; equal ones where none was found."""
+    theta = found.weights * np.where(inputs.varying, inputs.unit, 0.0) ** WEIGHTED[found.kernel.name].power
+    return theta if theta.any() else np.where(inputs.varying, 1 / max(inputs.n_varying, 1), 0.0)
+
+
+def resize(found: ThetaResult, inputs: StandardInputs, target: Target) -> tuple[ThetaResult, Signal]:
+    """The same shares of the features at the common size of largest evidence of a Gaussian process; and its signal.
+
+    A sparse model with few vectors asks for a wider kernel than a process that keeps all.
+    """
+    kernel, columns = found.kernel, found.kernel.columns
+    theta = kernel.theta * inputs.unit[columns] ** WEIGHTED[kernel.name].power
+    standard = replace(kernel, columns=np.arange(len(columns)), theta=theta, centre=np.zeros(len(columns)))
+    t = target.t / np.sqrt(target.weight)
+    sample = Sample.of(inputs.X[:, columns], t[:, None], target.weight)
+
+    def signal_at(size: float) -> Signal:
+        K = replace(standard, theta=size * theta)(sample.X, sample.X)
+        return regression_signal(sample.spectrum(K, target.flat))
+
+    _, size = best_width([signal_at], [SIZES])
+    resized = replace(found, kernel=replace(kernel, theta=size * kernel.theta), weights=size * found.weights)
+    return resized, signal_at(size)

@@ -1,5 +1,6 @@
 """Regression with a Laplace prior on kernel weights, scaled by the noise."""
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -17,8 +18,14 @@ from sparsebayes.estimators._feature_weights import (
     store_feature_weights,
 )
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS
-from sparsebayes.estimators._kernel_design import KernelParameters, centred_design, kernel_design
-from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
+from sparsebayes.estimators._kernel_design import centred_design, kernel_design
+from sparsebayes.estimators._kernel_regressor import (
+    Fitted,
+    KernelRegression,
+    KernelRegressorMixin,
+    Target,
+    choose_regression_kernel,
+)
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.estimators._weighted_regression import fit_weighted_outputs
 
@@ -33,15 +40,15 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, candidates, random_state
-        As in `RVMRegressor`. With gamma="evidence" the width is the one that `RVMRegressor` chooses.
+    kernel, gamma, degree, coef0, standardize, candidates, random_state
+        As in `RVMRegressor`.
     rate : "learn" or float, default="learn"
         λ of the Laplace prior, for kernel columns that are not rescaled. "learn" minimises the leave-one-out error.
-    noise_variance : "fixed", "learn" or float, default="fixed"
-        The noise variance that the search assumes. "fixed" is a hundredth of the variance of y; "learn" estimates it
-        with the model, which is then much like that of `RVMRegressor`, mostly with a few vectors fewer. Variance beyond
-        the assumed noise is estimated afterwards (`excess_variance_`) and is part of predictions; `covariance_` and
-        `log_evidence_` hold for the assumed noise. Use "learn" if you need intervals of the weights.
+    noise_variance : "learn", "fixed" or float, default="learn"
+        The noise variance that the search assumes. "learn" estimates it with the model. "fixed" is a hundredth of the
+        variance of y, as in the source: variance beyond it is estimated afterwards (`excess_variance_`) and is part of
+        predictions, while `covariance_` and `log_evidence_` hold for the assumed noise. Where y is noisier than that,
+        a wide kernel then fits the noise.
     feature_weights : bool, default=False
         Whether the kernel has a weight for every feature, as in `DRVMRegressor`. The kernel must then be "rbf",
         "laplacian" or "poly", and `gamma` is ignored.
@@ -95,11 +102,12 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         self,
         *,
         kernel: Any = "rbf",
-        gamma: str | float = "scale",
+        gamma: str | float = "evidence",
         degree: float = 3,
         coef0: float = 1.0,
+        standardize: bool = True,
         rate: str | float = "learn",
-        noise_variance: str | float = "fixed",
+        noise_variance: str | float = "learn",
         feature_weights: bool = False,
         min_gain: str | float = "auto",
         init: Any = "auto",
@@ -116,6 +124,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
         self.rate = rate
         self.noise_variance = noise_variance
         self.feature_weights = feature_weights
@@ -138,14 +147,19 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
             design = centred_design(X, weight, counts, self.candidates, self.random_state)
             regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
             with regression.threads():
-                weighted = fit_weighted_outputs(regression, weights, lambda target, noise: self._solver(target))
+                weighted = fit_weighted_outputs(regression, weights, self._weighted_solver)
             return Fitted(weighted, remedy=FEWER_FEATURES)
-        design = kernel_design(self, X, weight, counts)
+        chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=self.fit_intercept)
+        design = kernel_design(self, X, weight, counts, chosen.kernel)
         regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
         with regression.threads():
-            width = regression.choose_width(KernelParameters.of(self))
-            fits = regression.fit_outputs(width.design, self._solver)
-        return Fitted(fits, width.gamma)
+            fits = regression.fit_outputs(self._solver)
+        return Fitted(fits, chosen.gamma)
+
+    def _weighted_solver(self, target: Target, noise: float) -> LaplaceSolver:
+        """With feature weights a learned noise is the one that was estimated together with them."""
+        solver = self._solver(target)
+        return replace(solver, noise=noise) if self.noise_variance == "learn" else solver
 
     def _solver(self, target: Target) -> LaplaceSolver:
         rate = None if isinstance(self.rate, str) else float(self.rate)

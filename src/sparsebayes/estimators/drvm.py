@@ -13,7 +13,7 @@ from sparsebayes.estimators._feature_weights import (
     FeatureWeightsMixin,
     store_feature_weights,
 )
-from sparsebayes.estimators._kernel import REGRESSOR_CONSTRAINTS
+from sparsebayes.estimators._kernel import REGRESSOR_CONSTRAINTS, VECTOR_CONSTRAINTS
 from sparsebayes.estimators._kernel_design import centred_design
 from sparsebayes.estimators._kernel_regressor import Fitted, KernelRegression, KernelRegressorMixin, Target
 from sparsebayes.estimators._regressor import GaussianRegressor
@@ -34,6 +34,9 @@ class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor
         exp(-Σθ(x - z)²), exp(-Σθ|x - z|) or (Σθ(x - m)(z - m) + coef0)^degree, where m is the mean of the feature.
     degree, coef0 : float, default=3, 1.0
         Degree and constant of the polynomial kernel.
+    vectors : {"auto", "sparse", "all"}, default="auto"
+        As in `RVMRegressor`. The feature weights are those of the sparse model; for "all" their common size is found
+        anew.
     solver : {"fast", "batch"}, default="fast"
         How each start begins. "fast" adds, deletes and re-estimates vectors one by one. "batch" starts with all vectors
         and re-estimates all scales at once, alternating with damped Newton steps in the feature weights. Both continue
@@ -102,6 +105,7 @@ class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **WEIGHTED_KERNEL_CONSTRAINTS,
+        **VECTOR_CONSTRAINTS,
         **REGRESSOR_CONSTRAINTS,
         "solver": [StrOptions({"fast", "batch"})],
         "prior": [StrOptions({"ard", "bls"})],
@@ -113,6 +117,7 @@ class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor
         kernel: str = "rbf",
         degree: float = 3,
         coef0: float = 1.0,
+        vectors: str = "auto",
         solver: str = "fast",
         prior: str = "ard",
         min_gain: str | float = "auto",
@@ -129,6 +134,7 @@ class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor
         self.kernel = kernel
         self.degree = degree
         self.coef0 = coef0
+        self.vectors = vectors
         self.solver = solver
         self.prior = prior
         self.min_gain = min_gain
@@ -146,8 +152,8 @@ class DRVMRegressor(FeatureWeightsMixin, KernelRegressorMixin, GaussianRegressor
         design = centred_design(X, weight, counts, self.candidates, self.random_state)
         regression = KernelRegression.of(self, design, y, weight, flat=self.fit_intercept)
         with regression.threads():
-            batch = self.solver == "batch"
-            fits = fit_weighted_outputs(regression, FeatureWeights.of(self), self._solver, batch=batch)
+            batch, weights = self.solver == "batch", FeatureWeights.of(self)
+            fits = fit_weighted_outputs(regression, weights, self._solver, batch=batch, vectors=self.vectors)
         return Fitted(fits, remedy=FEWER_FEATURES)
 
     def _solver(self, target: Target, noise: float) -> KernelSolver:

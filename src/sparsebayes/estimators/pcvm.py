@@ -6,18 +6,18 @@ from typing import Any
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
-from sparsebayes.engine.width import VectorFit
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, KernelFit
 from sparsebayes.estimators._kernel_classifier import (
+    MAX_CANDIDATES,
     KernelClassifierMixin,
     LabelledColumns,
     StandardColumns,
     VectorMachine,
-    combined_fit,
+    choose_classifier_kernel,
 )
-from sparsebayes.estimators._kernel_design import KernelDesign, KernelParameters, choose_width, kernel_design
+from sparsebayes.estimators._kernel_design import KernelParameters, kernel_design
 
 MACHINE_CONSTRAINTS: dict[str, list[Any]] = {
     **CLASSIFIER_CONSTRAINTS,
@@ -40,7 +40,7 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     kernel : {"rbf", "laplacian", "linear", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         As in `RVMRegressor`, but a "precomputed" kernel must be square: the kernel values of all training rows.
         Predictions need the kernel values of new and training rows.
-    gamma, degree, coef0, random_state
+    gamma, degree, coef0, standardize, random_state
         As in `RVMRegressor`.
     truncation : {"exact", "smooth"}, default="exact"
         "exact" bounds the weights by 0; "smooth" multiplies their prior by 2σ(steepness × w).
@@ -52,7 +52,8 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
     candidates : None or int, default=None
-        Choose among all training rows, or among a number of them drawn at random.
+        Choose among all training rows (above 1,000: among 1,000 of them, taken evenly by their distance from the mean),
+        or among a number of them drawn at random.
     fit_intercept : bool, default=True
         Whether the model has an intercept (with a flat prior).
     max_iter : int, default=10000
@@ -116,9 +117,10 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
         self,
         *,
         kernel: Any = "rbf",
-        gamma: str | float = "scale",
+        gamma: str | float = "evidence",
         degree: float = 3,
         coef0: float = 1.0,
+        standardize: bool = True,
         truncation: str = "exact",
         steepness: float = 5.0,
         proba: str = "quadrature",
@@ -135,6 +137,7 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
         self.truncation = truncation
         self.steepness = steepness
         self.proba = proba
@@ -148,24 +151,18 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
         self.verbose = verbose
 
     def _fit_rows(self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray) -> None:
-        parameters = KernelParameters.of(self)
-        if parameters.is_precomputed and X.shape[1] != len(counts):
+        if KernelParameters.of(self).is_precomputed and X.shape[1] != len(counts):
             raise ValueError(
                 "kernel='precomputed' needs the square matrix of the kernel values of all training rows, because each "
                 f"column belongs to a row and its class; got {len(counts)} rows and {X.shape[1]} columns"
             )
 
-        def fits_on(design: KernelDesign) -> list[KernelFit]:
-            standard = StandardColumns.of(design, weight, centre=self.fit_intercept)
-            return self._fit_all(LabelledColumns(standard, counts), codes, weight)
-
-        def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
-            return combined_fit(fits_on(design))
-
-        design = kernel_design(self, X, weight, counts)
+        chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self.fit_intercept)
+        design = kernel_design(self, X, weight, counts, chosen.kernel, most=MAX_CANDIDATES)
         with threads_for(len(X) * design.n_columns):
-            self.gamma_, design, _ = choose_width(parameters, design, weight, fit_on, lambda: None)
-            self._store(fits_on(design))
+            standard = StandardColumns.of(design, weight, centre=self.fit_intercept)
+            self._store(self._fit_all(LabelledColumns(standard, counts), codes, weight))
+        self.gamma_ = chosen.gamma
 
     def _fit_binary(self, labelled: LabelledColumns, t: FloatArray, weight: FloatArray) -> KernelFit:
         return VectorMachine.of(self).fit(labelled, t, weight)

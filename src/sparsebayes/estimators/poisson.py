@@ -1,5 +1,6 @@
 """Sparse Poisson regression: counts with a log link."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from sparsebayes.core.likelihoods import Poisson, poisson_deviance
 from sparsebayes.core.mixtures import log_normal_moments, poisson_interval
+from sparsebayes.core.negative_binomial import NegativeBinomial, negative_binomial_interval
 from sparsebayes.core.predictive import check_coverage
 from sparsebayes.core.prices import PerUnit, classification_price
 from sparsebayes.core.priors import ARD
@@ -54,6 +56,9 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         Evidence, in nats, that a feature must bring to be kept. "auto" controls false discoveries: it asks for a
         squared z-score of log D + log max(N, D) or more (N rows, D features; docs/min_gain.md). 0 is the textbook rule,
         which keeps many features that carry nothing.
+    distribution : {"poisson", "negative-binomial"}, default="poisson"
+        Distribution of the counts. "negative-binomial": they vary more than Poisson's, with the variance
+        mean + mean²/k, and k is learned (`shape_`; docs/counts.md). It needs a positive `min_gain`.
     rule : {"fixed-point", "em"}, default="fixed-point"
         With `min_gain=0`: how all precisions are re-estimated at once, by MacKay's fast rule or by EM. With a positive
         `min_gain` features are searched one by one, and this has no effect.
@@ -83,6 +88,8 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         Indices of the features kept.
     precision_, covariance_ : ndarray
         Prior precisions and posterior covariance of the kept weights.
+    shape_ : float
+        With the negative binomial distribution only: k.
     dispersion_ : float
         Pearson's χ² over its degrees of freedom. It is near 1 for Poisson counts. Much larger values mean that the
         counts vary more than the model says: intervals are then too narrow and too many features may be kept.
@@ -124,6 +131,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         "groups": GROUPS,
         "min_gain": MIN_GAIN,
+        "distribution": [StrOptions({"poisson", "negative-binomial"})],
         "rule": [StrOptions({"fixed-point", "em"})],
         "max_scale": [Interval(Real, 0, None, closed="neither")],
         "fit_intercept": ["boolean"],
@@ -138,6 +146,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         *,
         groups: Any = None,
         min_gain: Any = "auto",
+        distribution: str = "poisson",
         rule: str = "fixed-point",
         max_scale: float = 1000.0,
         fit_intercept: bool = True,
@@ -152,6 +161,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
     ) -> None:
         self.groups = groups
         self.min_gain = min_gain
+        self.distribution = distribution
         self.rule = rule
         self.max_scale = max_scale
         self.fit_intercept = fit_intercept
@@ -193,16 +203,20 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         if self.fit_intercept and not y.any():
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
         self._find_groups([])
+        if hasattr(self, "shape_"):
+            del self.shape_
+        if self.distribution != "poisson" and isinstance(self.min_gain, Real) and self.min_gain == 0:
+            raise ValueError("distribution='negative-binomial' needs a positive min_gain, or 'auto'")
         with threads_for(X.size):
             single, averaged, rows = self._fit_counts(X, y, weight, offset)
         self._forget_averages()
         self._store([single], single=True)
-        self.dispersion_ = _dispersion(single, y, weight, self._rate(X, offset))
+        self.dispersion_ = self._dispersion(single, y, weight, self._rate(X, offset))
         warn_unless_converged(self)
         if averaged is not None:
             self._store_averages([averaged], [rows], single=True)
             self.intercept_, self.covariance_ = averaged.intercept, averaged.covariance
-            self.dispersion_ = _dispersion(single, y, weight, self._rate(X, offset))
+            self.dispersion_ = self._dispersion(single, y, weight, self._rate(X, offset))
         self._store_groups()
         return self
 
@@ -218,13 +232,16 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
             design=rows,
             t=y,
             weight=weight,
-            likelihood=Poisson(offset),
+            likelihood=Poisson(offset) if self.distribution == "poisson" else NegativeBinomial(offset),
             prior=self._grouped_prior(ARD(min_alpha=1 / self.max_scale**2), n_features),
             price=PerUnit(price),
             flat_intercept=self.fit_intercept,
         )
         result = glm.sparse(problem, self.rule, Settings(self.tol, self.max_iter, progress(self.verbose)))
         single = glm_fit(problem, result, n_features)
+        if isinstance(result.likelihood, NegativeBinomial):
+            self.shape_ = result.likelihood.shape
+            problem = replace(problem, likelihood=result.likelihood)
         if not self._chooses_average(n_features, []):
             return single, None, rows
         moments = over_blocks(single.latent_moments, X, width=len(single.mean))
@@ -233,6 +250,16 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         found = average_by_sites(problem, odds, result.active, self._chains(), moments, 1 / rate, TYPICAL)
         level = 0.0 if self.fit_intercept else None
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows
+
+    @property
+    def _excess(self) -> float:
+        """1/k, the relative variance of the rates around the model; 0 for Poisson counts."""
+        return 1 / self.shape_ if hasattr(self, "shape_") else 0.0
+
+    def _dispersion(self, fit: LinearFit, y: FloatArray, weight: FloatArray, mean: FloatArray) -> float:
+        """Pearson's χ² over the degrees of freedom that intercept and weights leave."""
+        left = float(weight.sum()) - fit.basis.ones - float(fit.gamma.sum())
+        return float(weight @ ((y - mean) ** 2 / (mean + self._excess * mean**2))) / max(left, 1.0)
 
     def _log_rate(self, X: FloatArray, offset: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the log rate."""
@@ -264,6 +291,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         """
         X = self._validate(X)
         mean, variance = over_blocks(self._moments, X, _log_exposure(exposure, X.shape[0]), width=self._width)
+        variance = variance + self._excess * (variance + mean**2)
         return (mean, np.sqrt(mean + variance)) if return_std else mean
 
     @lazily
@@ -277,7 +305,10 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         X = self._validate(X)
 
         def interval(rows: Any, offset: FloatArray) -> FloatArray:
-            return poisson_interval(*self._log_rate(rows, offset), coverage)
+            m, v = self._log_rate(rows, offset)
+            if self._excess:
+                return negative_binomial_interval(m, v, self.shape_, coverage)
+            return poisson_interval(m, v, coverage)
 
         return over_blocks(interval, X, _log_exposure(exposure, X.shape[0]), width=self._width)
 
@@ -314,9 +345,3 @@ def _log_exposure(exposure: Any, n_rows: int) -> FloatArray:
     if not (exposure > 0).all():
         raise ValueError(f"exposure must be positive in every row; the smallest is {exposure.min():g}")
     return np.asarray(np.log(exposure))
-
-
-def _dispersion(fit: LinearFit, y: FloatArray, weight: FloatArray, mean: FloatArray) -> float:
-    """Pearson's χ² over the degrees of freedom that intercept and weights leave."""
-    left = float(weight.sum()) - fit.basis.ones - float(fit.gamma.sum())
-    return float(weight @ ((y - mean) ** 2 / mean)) / max(left, 1.0)

@@ -9,27 +9,29 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.likelihoods import Bernoulli
+from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm, softmax
-from sparsebayes.engine.evidence_gradient import Evidence, laplace_evidence
+from sparsebayes.engine.kernel_regression import own_scale
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.width import VectorFit
+from sparsebayes.engine.process import label_centres, solve_labels
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, KernelFit
-from sparsebayes.estimators._kernel_classifier import MIN_ALPHA, KernelClassifierMixin, StandardColumns, combined_fit
-from sparsebayes.estimators._kernel_design import (
-    KernelDesign,
-    KernelFunction,
-    KernelParameters,
-    choose_width,
-    kernel_design,
+from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, VECTOR_CONSTRAINTS, KernelFit
+from sparsebayes.estimators._kernel_classifier import (
+    MAX_CANDIDATES,
+    MIN_ALPHA,
+    KernelClassifierMixin,
+    StandardColumns,
+    choose_classifier_kernel,
 )
+from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, KernelFunction, kernel_design
 from sparsebayes.estimators._linear import glm_fit
+from sparsebayes.estimators._process import MOST_JUDGED_LABELS, ProcessDesign, folds, judged_classes, process_design
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,21 @@ class KernelJoint(JointFit):
         return super().latent(K)
 
 
+@dataclass(frozen=True)
+class LabelProcess:
+    """A Gaussian process for the log-odds of a class."""
+
+    process: ProcessDesign
+    variance: float
+    """Prior variance of the log-odds, a typical one of the classes."""
+
+
+def log_probability(fit: KernelFit, X: FloatArray, t: FloatArray) -> FloatArray:
+    """Log probability of labels 0 and 1."""
+    probability = quadrature((2 * t - 1) * fit.latent(X), fit.latent_variance(X))
+    return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
+
+
 class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     """Relevance vector machine: classification with a few kernel functions, centred on training rows.
 
@@ -56,8 +73,9 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, candidates, random_state
-        As in `RVMRegressor`.
+    kernel, gamma, degree, coef0, standardize, vectors, candidates, random_state
+        As in `RVMRegressor`. vectors="all" needs inference="laplace" and multi_class="one-vs-rest". Above 1,000 rows,
+        candidates=None takes 1,000 of them, evenly by their distance from the mean.
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay) and "em" start
         with all vectors and re-estimate all precisions at once (Tipping 2001).
@@ -129,6 +147,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012
         **KERNEL_CONSTRAINTS,
+        **VECTOR_CONSTRAINTS,
         **CLASSIFIER_CONSTRAINTS,
         "solver": [StrOptions({"sequential", "fixed-point", "em"})],
         "inference": [StrOptions({"laplace", "variational"})],
@@ -140,9 +159,11 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         self,
         *,
         kernel: Any = "rbf",
-        gamma: str | float = "scale",
+        gamma: str | float = "evidence",
         degree: float = 3,
         coef0: float = 1.0,
+        standardize: bool = True,
+        vectors: str = "auto",
         solver: str = "sequential",
         inference: str = "laplace",
         multi_class: str = "one-vs-rest",
@@ -161,6 +182,8 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.standardize = standardize
+        self.vectors = vectors
         self.solver = solver
         self.inference = inference
         self.multi_class = multi_class
@@ -179,29 +202,50 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         if self.multi_class == "softmax" and self.inference != "laplace":
             raise ValueError(f"multi_class='softmax' needs inference='laplace', not inference={self.inference!r}")
         joint = len(self.classes_) > 2 and self.multi_class == "softmax"
+        if self.vectors == "all" and (joint or self.inference != "laplace"):
+            raise ValueError("vectors='all' needs inference='laplace' and multi_class='one-vs-rest'")
         ones = self.fit_intercept and not self._has_flat_intercept()
-        design = kernel_design(self, X, weight, counts, ones=ones)
-
-        def fit_on(design: KernelDesign, near: VectorFit | None) -> VectorFit:
-            inputs = self._standardise(design, weight)
-            if not joint:
-                return combined_fit(self._fit_all(inputs, codes, weight))
-            fit = self._fit_joint(inputs, codes, weight).fit
-            return VectorFit(fit.log_evidence, np.flatnonzero(fit.active), np.empty(0))
-
-        def evidence() -> Evidence | None:
-            if len(self.classes_) > 2 or self.inference != "laplace" or ones:
-                return None
-            no_columns = DenseRows.of(np.empty((len(X), 0)))
-            return laplace_evidence(self._problem(no_columns, codes.astype(np.float64), weight))
-
+        chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self.fit_intercept)
+        design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, most=MAX_CANDIDATES)
         with threads_for(len(X) * design.n_columns):
-            self.gamma_, design, _ = choose_width(KernelParameters.of(self), design, weight, fit_on, evidence)
             inputs = self._standardise(design, weight)
             if joint:
                 self._store_joint(design, self._fit_joint(inputs, codes, weight))
             else:
-                self._store(self._fit_all(inputs, codes, weight))
+                self._store(self._fit_classes(inputs, codes, weight, chosen))
+        self.gamma_ = chosen.gamma
+
+    def _fit_classes(
+        self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray, chosen: ChosenKernel
+    ) -> list[KernelFit]:
+        """One fit for two classes, one against the rest for each of more; sparse or not, as `vectors` says."""
+        offered = self.inference == "laplace" and not inputs.design.ones
+        most = label_centres(len(weight), 1 if len(self.classes_) == 2 else len(self.classes_))
+        process = process_design(self.vectors, inputs.design, lambda: chosen.signal, most) if offered else None
+        if process is None:
+            return self._fit_all(inputs, codes, weight)
+        variance = float(np.median(chosen.signal.variance))
+        if self.vectors == "auto" and not self._process_predicts_better(process, variance, codes, weight):
+            return self._fit_all(inputs, codes, weight)
+        return self._fit_all(LabelProcess(process, variance), codes, weight)
+
+    def _process_predicts_better(
+        self, process: ProcessDesign, variance: float, codes: AnyArray, weight: FloatArray
+    ) -> bool:
+        """Whether a Gaussian process gives labels of other folds a higher probability than sparse models do."""
+        gain, design = 0.0, process.design
+        for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
+            v, X = weight[train], design.X[test]
+            sparse = self._standardise(design.subset(train, weight), v)
+            dense = LabelProcess(process.subset(train, weight), variance)
+            for k in judged_classes(len(self.classes_)):
+                t = (codes == k).astype(np.float64)
+                if len(np.unique(t[train])) == 2:
+                    rival, fit = self._fit_binary(dense, t[train], v), self._fit_binary(sparse, t[train], v)
+                    gain += float(
+                        weight[test] @ (log_probability(rival, X, t[test]) - log_probability(fit, X, t[test]))
+                    )
+        return gain > 0
 
     def _has_flat_intercept(self) -> bool:
         return self.fit_intercept and self.intercept_prior == "flat"
@@ -220,13 +264,23 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
             bounded=self.inference == "variational",
         )
 
-    def _fit_binary(self, inputs: StandardColumns, t: FloatArray, weight: FloatArray) -> KernelFit:
+    def _fit_binary(self, inputs: "StandardColumns | LabelProcess", t: FloatArray, weight: FloatArray) -> KernelFit:
+        if isinstance(inputs, LabelProcess):
+            return self._fit_process(inputs, t, weight)
         design, problem = inputs.design, self._problem(inputs.columns, t, weight)
         if self.solver == "sequential":
             result = glm.find(problem, self._settings())
         else:
             result = glm.batch_then_search(problem, self.solver, self._settings())
         return design.kernel_fit(glm_fit(problem, result, len(design.indices)))
+
+    def _fit_process(self, inputs: "LabelProcess", t: FloatArray, weight: FloatArray) -> KernelFit:
+        """A Gaussian process in the place of a sparse model."""
+        columns = own_scale(inputs.process.columns, weight, self._has_flat_intercept()).unweighted()
+        problem = self._problem(columns, t, weight)
+        result = solve_labels(problem, inputs.variance)
+        fit = glm_fit(problem, result, columns.n_columns)
+        return inputs.process.kernel_fit(fit, 1 / float(result.alpha[0]))
 
     def _fit_joint(self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray) -> JointFit:
         design, columns = inputs.design, inputs.columns

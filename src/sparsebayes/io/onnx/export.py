@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +15,7 @@ from sparsebayes.core.types import AnyArray
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._kernel import FarVariance, KernelFit
+from sparsebayes.estimators._kernel import FarVariance, KernelFit, LeftOut
 from sparsebayes.estimators._linear import LinearFit, StudentFit
 from sparsebayes.estimators._regressor import GaussianRegressor
 from sparsebayes.estimators.poisson import SparsePoissonRegressor
@@ -128,7 +129,11 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
     (fit,) = model._fits
     m, v = _latent(fit, X)
     mean = apply("Exp", m + 0.5 * v)
-    return mean, apply("Sqrt", mean + (apply("Exp", v) - 1.0) * mean * mean)
+    square = mean * mean
+    variance = (apply("Exp", v) - 1.0) * square
+    if hasattr(model, "shape_"):  # negative binomial
+        variance = variance + (variance + square) * (1 / model.shape_)
+    return mean, apply("Sqrt", mean + variance)
 
 
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
@@ -140,7 +145,17 @@ def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     Phi = _design(fit.basis, X)
     felt = Phi @ np.ascontiguousarray(fit.root.T)
     variance = (Phi * Phi) @ fit.diagonal + fit.sign * (felt * felt).sum(1)
+    if isinstance(fit, KernelFit) and fit.left_out is not None:
+        variance = variance.at_least(0.0) + _left_out_variance(fit.left_out, fit, X)
     return Phi @ fit.mean, variance.at_least(0.0)
+
+
+def _left_out_variance(left_out: LeftOut, fit: KernelFit, X: Tensor) -> Tensor:
+    """Prior variance that the kept vectors do not span; see `LeftOut`."""
+    assert isinstance(fit.basis, KernelBasis)
+    kernel, L = KernelGraph.of(fit.basis.kernel), left_out.L
+    inside = kernel(X, fit.basis.centres) @ solve_triangular(L, np.eye(len(L)), lower=True).T
+    return left_out.signal * (kernel.of_itself(X) - (inside * inside).sum(1)).at_least(0.0)
 
 
 def _design(basis: LinearBasis | KernelBasis, X: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from sparsebayes.core import kernels
 from sparsebayes.core.multinomial import NODES, PIVOT, even_normal
 from sparsebayes.core.predictive import STEP
 from sparsebayes.core.special import sigmoid
+from sparsebayes.core.standard_units import DECIMALS, StandardisedKernel, StandardUnits
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import FeatureKernel
 from sparsebayes.io.onnx.graph import Graph, Tensor, apply, stack, where
@@ -22,7 +23,11 @@ from sparsebayes.io.onnx.graph import Graph, Tensor, apply, stack, where
 
 
 def _product(X: Tensor, Z: Any) -> Tensor:
-    """xᵀz of all pairs; Z is a matrix of numbers."""
+    """xᵀz of all pairs; Z is a matrix of numbers.
+
+    A factor belongs into Z: onnxruntime takes a number by which a product or its left side is multiplied into the
+    product itself, in single precision.
+    """
     return X @ np.ascontiguousarray(Z.T)
 
 
@@ -39,7 +44,7 @@ def linear(X: Tensor, Z: FloatArray) -> Tensor:
 
 def polynomial(X: Tensor, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3) -> Tensor:
     """(γ xᵀz + c₀)^degree."""
-    return (gamma * _product(X, Z) + coef0) ** degree
+    return (_product(X, gamma * Z) + coef0) ** degree
 
 
 def rbf(X: Tensor, Z: FloatArray, *, gamma: float = 1.0) -> Tensor:
@@ -54,7 +59,7 @@ def laplacian(X: Tensor, Z: FloatArray, *, gamma: float = 1.0) -> Tensor:
 
 def sigmoid_kernel(X: Tensor, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> Tensor:
     """tanh(γ xᵀz + c₀)."""
-    return apply("Tanh", gamma * _product(X, Z) + coef0)
+    return apply("Tanh", _product(X, gamma * Z) + coef0)
 
 
 KERNELS: dict[Callable[..., FloatArray], Callable[..., Tensor]] = {
@@ -69,7 +74,7 @@ KERNELS: dict[Callable[..., FloatArray], Callable[..., Tensor]] = {
 
 @dataclass(frozen=True)
 class KernelGraph:
-    """A kernel of `core` with its parameters, on some of the inputs, moved and scaled."""
+    """A kernel of `core` with its parameters, of inputs as they are, in standard units, or of some moved and scaled."""
 
     kernel: Callable[..., FloatArray]
     parameters: dict[str, float]
@@ -77,13 +82,17 @@ class KernelGraph:
     """Which inputs it sees; None is all of them, as they are."""
     centre: FloatArray | float = 0.0
     scale: FloatArray | float = 1.0
+    units: StandardUnits | None = None
 
     @classmethod
     def of(cls, kernel: Any) -> "KernelGraph":
         """The graph of what a fit holds."""
-        inner = getattr(kernel, "kernel", kernel)
+        inner, units = kernel, None
+        while hasattr(inner, "kernel"):
+            units = inner.units if isinstance(inner, StandardisedKernel) else units
+            inner = inner.kernel
         if isinstance(inner, partial) and inner.func in KERNELS:
-            return cls(inner.func, inner.keywords)
+            return cls(inner.func, inner.keywords, units=units)
         if isinstance(inner, FeatureKernel):
             # θ inside the sum is √θ on both sides of a square or a product, and θ on both sides of |x - z|.
             scale = inner.theta if inner.name == "laplacian" else np.sqrt(inner.theta)
@@ -97,6 +106,8 @@ class KernelGraph:
         """k(x, z) of all pairs."""
         if self.inputs is not None:
             Z = (Z[:, self.inputs] - self.centre) * self.scale
+        if self.units is not None:
+            Z = self.units(Z)
         return KERNELS[self.kernel](self._seen(X), Z, **self.parameters)
 
     def of_itself(self, X: Tensor) -> Tensor:
@@ -108,7 +119,16 @@ class KernelGraph:
         return KERNELS[self.kernel](square.new_axis(1), np.ones((1, 1)), **self.parameters).sum(1)
 
     def _seen(self, X: Tensor) -> Tensor:
+        if self.units is not None:
+            return in_standard_units(X, self.units)
         return X if self.inputs is None else (X.columns(self.inputs) - self.centre) * self.scale
+
+
+def in_standard_units(X: Tensor, units: StandardUnits) -> Tensor:
+    """What the kernel sees of inputs in the units of the data: within the fence, standardised and rounded."""
+    standard = (X.at_least(units.low).at_most(units.high) - units.origin) / units.unit
+    digits = standard * 10.0**DECIMALS
+    return standard - (digits - apply("Round", digits)) / 10.0**DECIMALS  # no factor is the last: see `_product`
 
 
 # --- probabilities of two classes, from mean and variance of the log-odds (core.predictive) ---

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsebayes.core.types import AnyArray
+from sparsebayes.core.types import AnyArray, FloatArray
 
 OPSET, IR_VERSION = 18, 9
 """Of 2023: what onnxruntime 1.14 and later read."""
@@ -131,11 +131,11 @@ class Tensor:
         result: Tensor = self.graph.add(operator, self, self.graph.constant(np.array([axis])), keepdims=int(keepdims))
         return result
 
-    def at_least(self, least: float) -> Tensor:
+    def at_least(self, least: FloatArray | float) -> Tensor:
         """Max(tensor, least), entry by entry."""
         return self._with("Max", least)
 
-    def at_most(self, most: float) -> Tensor:
+    def at_most(self, most: FloatArray | float) -> Tensor:
         """Min(tensor, most), entry by entry."""
         return self._with("Min", most)
 

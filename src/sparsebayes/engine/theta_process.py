@@ -1,0 +1,176 @@
+"""Feature weights of largest evidence of a Gaussian process (docs/mathematics.md, section 10).
+
+All rows are centres and all weights of kernel columns share one prior, so that the evidence is a smooth function of the
+feature weights θ alone; nothing is searched for. A feature that does not bring its price is dropped.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from sparsebayes.core.linalg import factorise
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
+from sparsebayes.core.weighted_kernels import WeightedKernel
+from sparsebayes.engine.width import Sample
+
+LEAST = 1e-4
+"""Smallest weight of a feature that is not dropped, relative to the start: its range is a hundred times longer."""
+MOST = 1e3
+"""Largest weight, relative to the start."""
+MAX_STEPS = 100
+"""Most steps of a maximisation; half of them end within 40."""
+TRIAL_STEPS = 25
+"""Most steps of a maximisation that tells whether a feature can be dropped."""
+LIKELY = 10.0
+"""Features that cost more than this many prices when nothing else changes are not tried: what others can take over is
+less than that."""
+RATIOS = (1e-4, 1e8)
+"""Limits of s/σ²: from no signal to the noise floor."""
+FIRST_RATIO = 10.0
+"""s/σ² to start with."""
+SAMPLE_ROWS = 300
+"""Rows from which the weights are found: an evaluation takes 10 ms."""
+
+
+class Value(NamedTuple):
+    """A value of the evidence, its slopes, and the noise σ² there."""
+
+    value: float
+    by_theta: FloatArray
+    by_log_c: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class ProcessEvidence:
+    """The evidence of a Gaussian process at its best noise, as a function of θ and c = s/σ², up to a constant."""
+
+    kernel: WeightedKernel
+    sample: Sample
+    flat_intercept: bool
+
+    @property
+    def n(self) -> int:
+        """Degrees of freedom: rows, less one for a flat intercept."""
+        return len(self.sample.X) - self.flat_intercept
+
+    def __call__(self, theta: FloatArray, c: float) -> Value:
+        """Its value and slopes.
+
+        With M = I + c √W H K Hᵀ √W (H centres by weight), a = M⁻¹t and σ² = tᵀa/n it is -½ [n log σ² + log |M|], and
+        its slope by M is ½ [a aᵀ/σ² - M⁻¹].
+        """
+        X, weight = self.sample.X, self.sample.weight
+        root, share = np.sqrt(weight), weight / weight.sum() * self.flat_intercept
+        t = root * (self.sample.T[:, 0] - share @ self.sample.T[:, 0])
+        shape = self.kernel(X, X, theta)
+        mean = share @ shape.value
+        inner = root[:, None] * (shape.value - mean - mean[:, None] + share @ mean) * root
+        M = c * inner
+        M.flat[:: len(M) + 1] += 1.0
+        factor = factorise(M)
+        a = factor.solve(t)
+        noise = float(t @ a) / self.n
+        half = factor.inverse_root()
+        by_M = 0.5 * (np.outer(a, a) / noise - half.T @ half)
+        by_K = c * root[:, None] * by_M * root
+        down = by_K.sum(axis=0)
+        by_K = by_K - np.outer(share, down) - np.outer(down, share) + np.outer(share, share) * down.sum()
+        value = -0.5 * (self.n * np.log(noise) + factor.logdet)
+        by_theta, by_c = self.kernel.gradient(X, X, shape, by_K), c * float(np.vdot(by_M, inner))
+        return Value(float(value), by_theta, by_c, noise)
+
+    def nothing(self) -> "ProcessTheta":
+        """The model without any feature: only the mean and the noise."""
+        theta = np.zeros(self.sample.X.shape[1])
+        return ProcessTheta(theta, self(theta, RATIOS[0]).value, RATIOS[0])
+
+    def maximise(self, theta: FloatArray, c: float, steps: int = MAX_STEPS) -> "ProcessTheta":
+        """The largest value near θ and c, and where; weights that are zero stay so."""
+        free = np.flatnonzero(theta)
+
+        def loss(x: FloatArray) -> tuple[float, FloatArray]:
+            at = np.zeros_like(theta)
+            at[free] = np.exp(x[:-1])
+            found = self(at, float(np.exp(x[-1])))
+            return -found.value, -np.append(found.by_theta[free] * at[free], found.by_log_c)
+
+        start = np.log(np.append(theta[free], c))
+        limits = [(x + np.log(LEAST), x + np.log(MOST)) for x in start[:-1]] + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
+        end = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": steps})
+        there = np.zeros_like(theta)
+        there[free] = np.exp(end.x[:-1])
+        return ProcessTheta(there, -float(end.fun), float(np.exp(end.x[-1])))
+
+
+class ProcessTheta(NamedTuple):
+    """Feature weights of a Gaussian process."""
+
+    theta: FloatArray
+    value: float
+    """Log evidence, up to a constant."""
+    c: float
+    """s/σ²."""
+
+    @property
+    def n_kept(self) -> int:
+        """Features with a weight."""
+        return int((self.theta > 0).sum())
+
+
+def process_theta(evidence: ProcessEvidence, start: FloatArray, price: float) -> ProcessTheta:
+    """θ of largest evidence from a start, without the features that do not bring their price.
+
+    What a feature brings is what is lost after it has gone and the others have been maximised again: of two copies one
+    goes. Features that each seem worthless are tried together, then those that seem to bring little one by one.
+    """
+    here, needed = evidence.maximise(start, FIRST_RATIO), np.zeros(len(start), dtype=bool)
+    while here.n_kept > 1:
+        kept = np.flatnonzero((here.theta > 0) & ~needed)
+        losses = np.array([here.value - evidence(_without(here.theta, np.array([k])), here.c).value for k in kept])
+        order = np.argsort(losses)
+        cheap, likely = kept[losses < price], kept[order[losses[order] < LIKELY * price]]
+        groups = [cheap] if 1 < len(cheap) < here.n_kept else []
+        there = _first_that_pays(evidence, here, [*groups, *likely[:, None]], price, needed)
+        if there is None:
+            break
+        here = there
+    return here
+
+
+def _first_that_pays(
+    evidence: ProcessEvidence, here: ProcessTheta, groups: list[IntArray], price: float, needed: BoolArray
+) -> ProcessTheta | None:
+    """The model without the first group that brings less than its price; single features that bring more are marked."""
+    for group in groups:
+        there = evidence.maximise(_without(here.theta, group), here.c, TRIAL_STEPS)
+        if there.value >= here.value - price * len(group):
+            return there
+        if len(group) == 1:
+            needed[group] = True
+    return None
+
+
+def _without(theta: FloatArray, features: IntArray) -> FloatArray:
+    left = theta.copy()
+    left[features] = 0.0
+    return left
+
+
+def process_relevance(evidence: ProcessEvidence, at: ProcessTheta) -> FloatArray:
+    """h/(1 + h) of the kept features, where h is the curvature of the evidence in log θ.
+
+    It is the share of a prior variance of one in log θ that the data remove.
+    """
+    step, relevance = 1e-4, []
+    for k in np.flatnonzero(at.theta):
+        slopes = []
+        for sign in (-1, 1):
+            theta = at.theta.copy()
+            theta[k] *= np.exp(sign * step)
+            slopes.append(evidence(theta, at.c).by_theta[k] * theta[k])
+        h = max((slopes[0] - slopes[1]) / (2 * step), 0.0)
+        relevance.append(h / (1 + h))
+    return np.array(relevance)
