@@ -99,7 +99,9 @@ class ProcessEvidence:
 
         start = np.log(np.append(theta[free], c))
         limits = [(x + np.log(LEAST), x + np.log(MOST)) for x in start[:-1]] + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
-        end = minimize(loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": steps})
+        end = minimize(
+            loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": steps, "maxfun": 2 * steps}
+        )
         there = np.zeros_like(theta)
         there[free] = np.exp(end.x[:-1])
         return ProcessTheta(there, -float(end.fun), float(np.exp(end.x[-1])))

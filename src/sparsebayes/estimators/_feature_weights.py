@@ -16,10 +16,11 @@ from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.process import Signal, regression_signal
 from sparsebayes.engine.theta import ThetaSearch, best_theta, random_starts, sized_starts, univariate_share
 from sparsebayes.engine.theta_model import RegressionModel, feature_relevance
 from sparsebayes.engine.theta_process import SAMPLE_ROWS, ProcessEvidence, process_relevance, process_theta
-from sparsebayes.engine.width import Sample, VectorFit
+from sparsebayes.engine.width import Sample, VectorFit, best_width
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
 
@@ -36,6 +37,12 @@ WEIGHTED_KERNEL_CONSTRAINTS: dict[str, list[Any]] = {
 START_TOL = 50
 """A start ends with a turn that improves by less than this many times `tol`; only the best start is refined to `tol`.
 At the default `tol` that is 0.05 nats: starts differ by several."""
+ROWS_PER_FEATURE = 5
+"""With fewer rows for each feature a Gaussian process with a weight for each of them fits the noise. The features are
+then first chosen with a sparse model."""
+SIZES = (1 / 16, 16.0)
+"""Factors by which the feature weights of a sparse model may be too small or too large for a Gaussian process: its
+range may be four times shorter or longer."""
 FEWER_FEATURES = "raise min_gain or choose fewer candidates"
 """What helps against a vanishing noise."""
 
@@ -262,3 +269,29 @@ class FeatureWeights:
             )
         unit = np.where(inputs.varying, inputs.unit, 0.0)
         return np.asarray(given * unit ** WEIGHTED[self.kernel].power)
+
+
+def is_wide(inputs: StandardInputs) -> bool:
+    """Whether there are too few rows for a Gaussian process with a weight for each feature."""
+    return inputs.n_varying * ROWS_PER_FEATURE > len(inputs.X)
+
+
+def resize(
+    found: ThetaResult, inputs: StandardInputs, t: FloatArray, *, flat_intercept: bool
+) -> tuple[ThetaResult, Signal]:
+    """The same shares of the features at the common size of largest evidence of a Gaussian process; and its signal.
+
+    A sparse model with few vectors asks for a wider kernel than a process that keeps all.
+    """
+    kernel, columns = found.kernel, found.kernel.columns
+    theta = kernel.theta * inputs.unit[columns] ** WEIGHTED[kernel.name].power
+    standard = replace(kernel, columns=np.arange(len(columns)), theta=theta, centre=np.zeros(len(columns)))
+    sample = Sample.of(inputs.X[:, columns], t[:, None], inputs.weight)
+
+    def signal_at(size: float) -> Signal:
+        K = replace(standard, theta=size * theta)(sample.X, sample.X)
+        return regression_signal(sample.spectrum(K, flat_intercept))
+
+    _, size = best_width([signal_at], [SIZES])
+    resized = replace(found, kernel=replace(kernel, theta=size * kernel.theta), weights=size * found.weights)
+    return resized, signal_at(size)

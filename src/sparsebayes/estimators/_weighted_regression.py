@@ -9,21 +9,20 @@ from sparsebayes.core.standard_units import rounded
 from sparsebayes.core.types import FloatArray
 from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
-from sparsebayes.engine.process import MAX_CENTRES, Signal, regression_signal
+from sparsebayes.engine.process import MAX_CENTRES
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
-from sparsebayes.engine.width import Sample, best_width
 from sparsebayes.estimators._base import counted
-from sparsebayes.estimators._feature_weights import FeatureWeightFit, FeatureWeights, StandardInputs, ThetaResult
+from sparsebayes.estimators._feature_weights import (
+    FeatureWeightFit,
+    FeatureWeights,
+    StandardInputs,
+    ThetaResult,
+    is_wide,
+    resize,
+)
 from sparsebayes.estimators._kernel_regressor import KernelRegression, Target
 from sparsebayes.estimators._process import process_design
-
-ROWS_PER_FEATURE = 5
-"""With fewer rows for each feature a Gaussian process with a weight for each of them fits the noise. The features are
-then first chosen with a sparse model."""
-SIZES = (1 / 16, 16.0)
-"""Factors by which the feature weights of a sparse model may be too small or too large for a Gaussian process: its
-range may be four times shorter or longer."""
 
 SolverFor = Callable[[Target, float], KernelSolver]
 """The solver for a target, given the noise (in standard units) that was found with the feature weights."""
@@ -58,7 +57,7 @@ def _fit_output(
     inputs = StandardInputs.of(design.X, target.y, target.weight, design.centres)
     merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
     t = merged.t / np.sqrt(merged.weight)
-    wide = inputs.n_varying * ROWS_PER_FEATURE > len(inputs.X)
+    wide = is_wide(inputs)
     if inputs.n_varying == 0:
         vectors = "sparse"
     if vectors == "sparse" or wide:
@@ -69,7 +68,7 @@ def _fit_output(
         found = weights.find_by_process(inputs, t, merged.flat, starts)
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
     if vectors != "sparse" and len(found.kernel.columns):
-        resized, signal = resize(found, inputs, merged)
+        resized, signal = resize(found, inputs, t, flat_intercept=merged.flat)
         process = process_design(vectors, design.at(resized.kernel), lambda: signal, MAX_CENTRES)
         alone = replace(regression, design=design, targets=[target])
         if process is not None and (vectors == "all" or alone.process_predicts_better(process, lambda target: solver)):
@@ -85,23 +84,3 @@ def standard_theta(found: ThetaResult, inputs: StandardInputs) -> FloatArray:
     """Feature weights for inputs in standard units; equal ones where none was found."""
     theta = found.weights * np.where(inputs.varying, inputs.unit, 0.0) ** WEIGHTED[found.kernel.name].power
     return theta if theta.any() else np.where(inputs.varying, 1 / max(inputs.n_varying, 1), 0.0)
-
-
-def resize(found: ThetaResult, inputs: StandardInputs, target: Target) -> tuple[ThetaResult, Signal]:
-    """The same shares of the features at the common size of largest evidence of a Gaussian process; and its signal.
-
-    A sparse model with few vectors asks for a wider kernel than a process that keeps all.
-    """
-    kernel, columns = found.kernel, found.kernel.columns
-    theta = kernel.theta * inputs.unit[columns] ** WEIGHTED[kernel.name].power
-    standard = replace(kernel, columns=np.arange(len(columns)), theta=theta, centre=np.zeros(len(columns)))
-    t = target.t / np.sqrt(target.weight)
-    sample = Sample.of(inputs.X[:, columns], t[:, None], target.weight)
-
-    def signal_at(size: float) -> Signal:
-        K = replace(standard, theta=size * theta)(sample.X, sample.X)
-        return regression_signal(sample.spectrum(K, target.flat))
-
-    _, size = best_width([signal_at], [SIZES])
-    resized = replace(found, kernel=replace(kernel, theta=size * kernel.theta), weights=size * found.weights)
-    return resized, signal_at(size)
