@@ -150,7 +150,7 @@ def test_auto_averages_otherwise(data, params):
 @pytest.mark.parametrize(
     ("params", "needs"),
     [
-        ({"noise": "student"}, "noise='gaussian'"),
+        ({"positive": True}, "positive=False"),
         ({"intercept_prior": "ard"}, "intercept_prior"),
         ({"a": 1.0}, "a=b=0"),
     ],
