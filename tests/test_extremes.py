@@ -9,7 +9,14 @@ from forms import averages
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes import DRVMRegressor, PCVMClassifier, PFCVMClassifier, SparseLogisticRegression, StabilitySelector
+from sparsebayes import (
+    BLSRegressor,
+    DRVMRegressor,
+    PCVMClassifier,
+    PFCVMClassifier,
+    SparseLogisticRegression,
+    StabilitySelector,
+)
 
 
 def problem(model, rng, n=30, d=4):
@@ -94,8 +101,12 @@ def test_a_row_with_next_to_no_weight_is_as_good_as_none(every, rng):
         every = clone(every).set_params(average=False)  # short chains differ by more
     weight = np.ones(len(y))
     weight[0] = 1e-300
+    found = answered(every, X, y, X, sample_weight=weight)
+    if hasattr(every, "kernel"):  # the row is a candidate for a centre all the same
+        assert np.isfinite(found).all()
+        return
     expected = answered(every, X[1:], y[1:], X)
-    np.testing.assert_allclose(answered(every, X, y, X, sample_weight=weight), expected, rtol=0.02, atol=0.02)
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.02)
 
 
 def test_weights_that_add_up_to_one_row_are_weights(every_classifier, rng):
@@ -164,3 +175,15 @@ def test_rows_on_a_line_with_many_features_end_with_a_warning(rng):
     with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
         model = SparseLogisticRegression(prior="ridge", rule="em", max_iter=200).fit(X, [0, 1, 0, 1, 1])
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("prior", ["ard", "ridge"])
+def test_features_without_any_spread_give_the_class_shares(prior):
+    model = SparseLogisticRegression(prior=prior, average=False).fit(np.zeros((6, 2)), [0, 1, 1, 1, 1, 0])
+    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 2))), [[1 / 3, 2 / 3]], atol=0.05)
+
+
+def test_a_constant_target_with_known_noise(rng):
+    X = rng.standard_normal((20, 3))
+    model = BLSRegressor(noise_variance=1.0).fit(X, np.full(20, 2.5))
+    np.testing.assert_allclose(model.predict(X), 2.5)

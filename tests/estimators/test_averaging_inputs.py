@@ -150,7 +150,6 @@ def test_auto_averages_otherwise(data, params):
 @pytest.mark.parametrize(
     ("params", "needs"),
     [
-        ({"positive": True}, "positive=False"),
         ({"intercept_prior": "ard"}, "intercept_prior"),
         ({"a": 1.0}, "a=b=0"),
     ],

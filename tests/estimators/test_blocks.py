@@ -177,3 +177,23 @@ def test_units_do_not_matter(data):
     plain = SparseLogisticRegression().fit_blocks(array_blocks(X, targets["two"]))
     scaled = SparseLogisticRegression().fit_blocks(array_blocks(X * 1e6, targets["two"]))
     assert_allclose(scaled.coef_ * 1e6, plain.coef_, rtol=1e-6)
+
+
+def test_callbacks_are_told_although_there_are_no_rows(data):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9 on")
+    X, targets, _ = data
+    steps = []
+
+    class Count:
+        requires_fit_info = ()
+        max_propagation_depth = 0
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context, **kwargs): ...
+        def on_fit_task_end(self, estimator, context, **kwargs):
+            steps.append(context.task_name)
+
+    del callback
+    SparseLogisticRegression().set_callbacks(Count()).fit_blocks(array_blocks(X, targets["two"]))
+    assert "step" in steps

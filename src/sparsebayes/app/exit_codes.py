@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -107,6 +108,12 @@ def reserve_stdout() -> None:
     # A terminal that cannot show ± must not stop a fit.
     sys.stdout = open(results, "w", encoding=sys.stdout.encoding, errors="replace", closefd=True)  # noqa: SIM115
     sys.stderr.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+def release_stdout() -> None:
+    """Close what `reserve_stdout` has opened: left to Python's end, that would be a warning among the results."""
+    with suppress(OSError, ValueError):
+        sys.stdout.close()
 
 
 def watch_ctrl_c() -> None:

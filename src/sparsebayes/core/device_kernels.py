@@ -6,7 +6,7 @@ import numpy as np
 
 from sparsebayes.core.arrays import like, namespace_of, to_numpy
 from sparsebayes.core.moments import Moments
-from sparsebayes.core.statistics import Block, moments_of_sums
+from sparsebayes.core.statistics import Block, rounded_moments
 from sparsebayes.core.types import FloatArray
 
 ROWS_AT_ONCE = 2**14
@@ -54,5 +54,8 @@ class DeviceSums:
         return DeviceSums(self.n + other.n, self.sums + other.sums, self.products + other.products)
 
     def moments(self, origin: FloatArray) -> Moments:
-        """As moments, in the computer's memory."""
-        return moments_of_sums(self.n, to_numpy(self.sums), to_numpy(self.products), origin, 1)
+        """As moments, in the computer's memory; all but the last step on the device, which is faster."""
+        shift = self.sums / self.n
+        scatter = self.products - self.n * (shift[:, None] * shift[None, :])
+        parts = origin + to_numpy(shift), to_numpy(0.5 * (scatter + scatter.T)), to_numpy(self.products.diagonal())
+        return rounded_moments(self.n, *parts, 1)

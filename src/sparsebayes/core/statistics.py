@@ -87,14 +87,20 @@ class MomentsAbout:
 
 
 def moments_of_sums(n: float, sums: FloatArray, products: FloatArray, origin: FloatArray, n_outputs: int) -> Moments:
-    """Moments from sums about an origin; rounding must not leave a column that is constant with a spread below zero."""
+    """Moments from sums about an origin."""
     shift = sums / n
     scatter = products - n * np.multiply.outer(shift, shift)
-    scatter = 0.5 * (scatter + scatter.T)
-    gone = scatter.diagonal() <= 8 * np.finfo(np.float64).eps * products.diagonal()
+    return rounded_moments(n, origin + shift, 0.5 * (scatter + scatter.T), products.diagonal(), n_outputs)
+
+
+def rounded_moments(n: float, mean: FloatArray, scatter: FloatArray, squares: FloatArray, n_outputs: int) -> Moments:
+    """Moments whose scatter matrix is a difference of sums: a constant column must not be left with a spread.
+
+    `squares` are the sums of squares about the origin. The scatter matrix is changed in place.
+    """
+    gone = scatter.diagonal() <= 8 * np.finfo(np.float64).eps * squares
     scatter[gone], scatter[:, gone] = 0.0, 0.0
-    limit = np.sqrt(np.multiply.outer(scatter.diagonal(), scatter.diagonal()))
-    return Moments(n, origin + shift, np.clip(scatter, -limit, limit), n_outputs)
+    return Moments.checked(n, mean, scatter, n_outputs)
 
 
 @dataclass(frozen=True)

@@ -195,5 +195,7 @@ def _frame_rows(
 
 def origin_of(X: Any) -> FloatArray:
     """A point near the means: those of the first block, which keep the digits of columns far from zero."""
+    if on_device(X) and X.shape[0]:
+        return np.asarray(to_numpy(X.mean(0)), dtype=np.float64)
     values = np.asarray(to_numpy(X))
     return np.asarray(values.mean(axis=0, dtype=np.float64)) if len(values) else np.zeros(values.shape[1])

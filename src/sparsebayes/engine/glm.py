@@ -69,7 +69,8 @@ def ridge(problem: Problem, rule: str, settings: Settings) -> Result:
     """One precision that all weights share; nothing is dropped."""
     trace = Trace()
     # The prior of the predictor has variance one at the start, as with standardised columns in `batch.start`.
-    alpha = float(problem.design.column_square(problem.weight).sum() / problem.weight.sum())
+    # Where all columns are zero, no precision matters.
+    alpha = float(problem.design.column_square(problem.weight).sum() / problem.weight.sum()) or 1.0
     state, converged = _in_batch(problem, "ridge", rule, trace, settings, alpha)
     return _unsearched(problem, state, converged, trace)
 

@@ -45,7 +45,7 @@ class Tasks:
         given = inspect.signature(fit).bind(model, *args, **kwargs).arguments
         weight = given.get("sample_weight")
         metadata = None if weight is None else {"sample_weight": weight}
-        return cls(model, {"X": given["X"], "y": given["y"], "metadata": metadata})
+        return cls(model, {"X": given.get("X"), "y": given.get("y"), "metadata": metadata})
 
     def begin(self) -> None:
         """The first step of a solver begins, unless the last one of the solver before still goes on."""

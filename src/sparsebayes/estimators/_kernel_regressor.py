@@ -165,10 +165,11 @@ class KernelRegression:
 
 
 def log_density(fit: KernelFit, X: FloatArray, y: FloatArray) -> FloatArray:
-    """Of new observations."""
-    variance = fit.latent_variance(X) + fit.own_variance(X)
-    tiny = np.finfo(np.float64).tiny
-    return -0.5 * (np.log(np.maximum(variance, tiny)) + (y - fit.latent(X)) ** 2 / np.maximum(variance, tiny))
+    """Of new observations. No variance is smaller than rounding lets it be."""
+    numbers, mean = np.finfo(np.float64), fit.latent(X)
+    size = float(np.maximum(np.abs(y), np.abs(mean)).max(initial=0.0))
+    variance = np.maximum(fit.latent_variance(X) + fit.own_variance(X), max((numbers.eps * size) ** 2, numbers.tiny))
+    return -0.5 * (np.log(variance) + (y - mean) ** 2 / variance)
 
 
 def choose_regression_kernel(

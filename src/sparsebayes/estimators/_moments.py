@@ -108,7 +108,8 @@ class MomentsMixin:
         self._check_noise()
         name_features(self, moments.n_features, feature_names)
         self._read_groups()
-        averages, previous = self._averages(moments.n_features), self._single_fits() if self.warm_start else []
+        averages = self._averages((moments.n, moments.n_features))
+        previous = self._single_fits() if self.warm_start else []
         self._forget_averages()
         self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"

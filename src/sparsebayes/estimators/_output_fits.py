@@ -50,7 +50,7 @@ class OutputFitsMixin:
     _group_odds: Callable[[Odds], Odds]
     _odds: Callable[..., Odds]
     _chains: Callable[[], Chains]
-    _chooses_average: Callable[[int, list[str]], bool]
+    _chooses_average: Callable[[tuple[float, int], list[str]], bool]
 
     def _fit_output(
         self,
@@ -175,7 +175,7 @@ class OutputFitsMixin:
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
-    def _averages(self, n_features: int, joint: bool = False) -> bool:
+    def _averages(self, shape: tuple[float, int], joint: bool = False) -> bool:
         """Whether to average over models."""
         why = {
             "multi_output='independent'": not joint,
@@ -183,7 +183,7 @@ class OutputFitsMixin:
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
-        return self._chooses_average(n_features, [need for need, holds in why.items() if not holds])
+        return self._chooses_average(shape, [need for need, holds in why.items() if not holds])
 
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":

@@ -119,7 +119,7 @@ def folds(
     assert design.kernel is not None
     centre = weight @ design.X / weight.sum()
     near = design.kernel(design.X, centre[None])[:, 0]
-    key = near if labels is None else labels + 0.5 * near / np.abs(near).max()
+    key = near if labels is None else labels + 0.5 * near / (np.abs(near).max() or 1.0)
     distinct, first, point = np.unique(design.X, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(key[first], kind="stable")
     order = order[np.linspace(0, len(order) - 1, min(len(order), most)).astype(np.intp)]

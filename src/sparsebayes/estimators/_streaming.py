@@ -82,6 +82,32 @@ class BlocksMixin:
                 )
 
 
+class BlockPassesMixin(BlocksMixin):
+    """`fit_blocks` of classes and counts: several passes."""
+
+    def _by_passes(self, passes: Passes) -> None:
+        """Fit and store the model."""
+        raise NotImplementedError
+
+    @whole_fit
+    @_fit_context(prefer_skip_nested_validation=True)
+    @watched
+    def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
+        """Fit the model by passes over blocks of rows (docs/scaling.md says how many); the answer is that of `fit`.
+
+        Sparse models are the best single ones, and counts have exposure one.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            From `read_blocks`.
+        checkpoint : path, optional
+            Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
+        """
+        self._by_passes(self._begin(blocks, checkpoint))
+        return self
+
+
 class BlockMomentsMixin(BlocksMixin):
     """`fit_blocks` of a regression with Gaussian noise: one pass."""
 
@@ -121,7 +147,7 @@ def standard_units(first: SiteSums, origin: FloatArray, centre: bool) -> tuple[U
     return units, units.standard(moved, np.arange(len(unit)))
 
 
-class BlockSearchMixin(BlocksMixin):
+class BlockSearchMixin(BlockPassesMixin):
     """`fit_blocks` of sparse models of classes and counts: a few wide passes, and narrow ones."""
 
     fit_intercept: bool
@@ -162,7 +188,7 @@ class BlockSearchMixin(BlocksMixin):
         return glm_fit(known, result, D)
 
 
-class BlockClassesMixin(BlocksMixin):
+class BlockClassesMixin(BlockPassesMixin):
     """Classes of blocks: their labels and weights, found by a pass over the target alone."""
 
     class_weight: Any
@@ -200,29 +226,16 @@ class BlockLogisticMixin(BlockSearchMixin, BlockClassesMixin):
     _forget_averages: Callable[[], None]
     _store: Callable[[Sequence[LinearFit]], None]
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    @watched
-    def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the best single model by passes over blocks of rows: about three over all columns, and narrow ones.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            From `read_blocks`.
-        checkpoint : path, optional
-            Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
-        """
+    def _by_passes(self, passes: Passes) -> None:
+        """Fit and store the model."""
         flat = ("flat",) if self.fit_intercept else ("flat", "ard")
         self._refuse(prior=("ard",), inference=("laplace",), intercept_prior=flat, multi_class=("auto", "one-vs-rest"))
         self._no_average()
         self._forget_averages()
-        passes = self._begin(blocks, checkpoint)
         classes = self._each_class(passes)
         level = [(base if self.fit_intercept else 0.0, reduce) for base, reduce, _ in classes]
         self._store([self._search(passes, Bernoulli(), base, reduce) for base, reduce in level])
         warn_unless_converged(self)
-        return self
 
 
 class BlockCountsMixin(BlockSearchMixin):
@@ -232,23 +245,11 @@ class BlockCountsMixin(BlockSearchMixin):
     _store: Callable[..., None]
     dispersion_: float
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    @watched
-    def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the best single model by passes over blocks of rows, all of exposure one.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            From `read_blocks`.
-        checkpoint : path, optional
-            Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
-        """
+    def _by_passes(self, passes: Passes) -> None:
+        """Fit and store the model."""
         self._no_average()
         self._refuse(distribution=("poisson",))
         self._forget_averages()
-        passes = self._begin(blocks, checkpoint)
         events = passes.reduce(Events(), np.empty(0, dtype=np.intp))
         if self.fit_intercept and not events.value > 0:
             raise ValueError("y is zero in every row: the log rate has no finite estimate")
@@ -259,7 +260,6 @@ class BlockCountsMixin(BlockSearchMixin):
         left = pearson.n - fit.basis.ones - float(fit.gamma.sum())
         self.dispersion_ = pearson.value / max(left, 1.0)
         warn_unless_converged(self)
-        return self
 
 
 @dataclass(frozen=True)
@@ -305,21 +305,10 @@ class BlockVariationalMixin(BlockClassesMixin):
     _beliefs: Any
     _store: Callable[[Sequence[LinearFit]], None]
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    @watched
-    def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the model by passes over blocks of rows, one for each iteration; the answer is that of `fit`.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            From `read_blocks`.
-        checkpoint : path, optional
-            Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
-        """
-        passes, D = self._begin(blocks, checkpoint), blocks.n_features
-        origin = origin_of(blocks.first().X) if self.fit_intercept else np.zeros(D)
+    def _by_passes(self, passes: Passes) -> None:
+        """Fit and store the model."""
+        D = passes.blocks.n_features
+        origin = origin_of(passes.blocks.first().X) if self.fit_intercept else np.zeros(D)
         prior = VariationalGamma(self.a0, self.b0, shared=not self.ard)
         fits = []
         for _, reduce, n in self._each_class(passes):
@@ -334,4 +323,3 @@ class BlockVariationalMixin(BlockClassesMixin):
         self._store(fits)
         self._beliefs = None
         warn_unless_converged(self)
-        return self

@@ -104,9 +104,10 @@ class ARDRegressor(
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features with Gaussian noise (up
-        to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a number,
-        which sets the price of a single model.
+        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features, if there are no
+        more than 2,000 rows or 2,000 features, with Gaussian noise (up to 1,000,000 numbers in X with
+        `noise="outliers"`, never with Student noise), unless `min_gain` is a number, which sets the price of a single
+        model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
@@ -311,7 +312,7 @@ class ARDRegressor(
         known = self._known_noise(given.scale)
         joint = self.multi_output == "joint" and y.ndim > 1
         self._read_groups(joint)
-        averages = self._averages(X.shape[1], joint)
+        averages = self._averages(X.shape, joint)
         if self.noise != "gaussian" and averages:
             averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []

@@ -273,7 +273,7 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
         }
         missing = [need for need, holds in needs.items() if not holds]
         few = np.prod(X.shape) <= LARGEST or X.shape[0] >= TALL * X.shape[1]
-        return self._chooses_average(X.shape[1], missing) and (self.average is True or few)
+        return self._chooses_average(X.shape, missing) and (self.average is True or few)
 
     def _price(self, weight: FloatArray, n_claims: int) -> FloatArray | float:
         """Nats asked for a feature when so many claims could be made from rows of this weight."""

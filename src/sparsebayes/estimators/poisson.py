@@ -242,7 +242,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         if isinstance(result.likelihood, NegativeBinomial):
             self.shape_ = result.likelihood.shape
             problem = replace(problem, likelihood=result.likelihood)
-        if not self._chooses_average(n_features, []):
+        if not self._chooses_average((len(weight), n_features), []):
             return single, None, rows
         moments = over_blocks(single.latent_moments, X, width=len(single.mean))
         rate = float(weight @ y / weight.sum())
