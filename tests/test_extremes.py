@@ -9,7 +9,14 @@ from forms import averages
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
-from sparsebayes import DRVMRegressor, PCVMClassifier, PFCVMClassifier, SparseLogisticRegression, StabilitySelector
+from sparsebayes import (
+    BLSRegressor,
+    DRVMRegressor,
+    PCVMClassifier,
+    PFCVMClassifier,
+    SparseLogisticRegression,
+    StabilitySelector,
+)
 
 
 def problem(model, rng, n=30, d=4):
@@ -174,3 +181,9 @@ def test_rows_on_a_line_with_many_features_end_with_a_warning(rng):
 def test_features_without_any_spread_give_the_class_shares(prior):
     model = SparseLogisticRegression(prior=prior, average=False).fit(np.zeros((6, 2)), [0, 1, 1, 1, 1, 0])
     np.testing.assert_allclose(model.predict_proba(np.zeros((1, 2))), [[1 / 3, 2 / 3]], atol=0.05)
+
+
+def test_a_constant_target_with_known_noise(rng):
+    X = rng.standard_normal((20, 3))
+    model = BLSRegressor(noise_variance=1.0).fit(X, np.full(20, 2.5))
+    np.testing.assert_allclose(model.predict(X), 2.5)

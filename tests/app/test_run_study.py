@@ -277,7 +277,7 @@ def test_a_model_that_fails_is_told_and_ranked_last(tmp_path, rng, monkeypatch):
     def fail(*args):
         raise np.linalg.LinAlgError("no such luck")
 
-    monkeypatch.setattr(ARDRegressor, "_fit_output", fail)
+    monkeypatch.setattr(ARDRegressor, "fit", fail)
     found = compared(prepared(Request(table(tmp_path, linear_columns(rng)), "y", cv=2)), ["ard", "ridge"], Settings())
     assert [line.model for line in found.scores] == ["ridge", "ard"]
     assert found.scores[1].failed == "LinAlgError: no such luck"

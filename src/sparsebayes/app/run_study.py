@@ -148,7 +148,7 @@ def _choice(problem: Problem, name: str, settings: Settings) -> tuple[Model, str
         return linear, why, outcomes
     for name in CHALLENGERS[task]:
         kernel = named(name, task)
-        if not kernel.too_slow(size):
+        if not kernel.too_slow(size) and (name != "drvm" or size.n_features > 1):  # one feature needs no weight
             outcomes[name] = _validated(problem, kernel, settings, parts=problem.recipe.parts)
     model, why = _best(linear, [named(name, task) for name in outcomes if name != linear.name], outcomes)
     return model, why, outcomes

@@ -166,7 +166,7 @@ class BLSRegressor(KernelRegressorMixin, GaussianRegressor):
         if isinstance(self.noise_variance, str):
             noise = LOW_NOISE if self.noise_variance == "fixed" else None
         else:
-            noise = float(self.noise_variance) / target.unit**2
+            noise = float(self.noise_variance) / (target.unit**2 or 1.0)  # a constant target is not searched
         return LaplaceSolver(rate, noise, self._settings())
 
     def _store(self, fitted: Fitted, *, single: bool) -> None:
