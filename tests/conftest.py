@@ -160,7 +160,9 @@ def needs_other_random_numbers(model: BaseEstimator, check: Any) -> bool:
     Repeated rows and weights agree within the Monte Carlo error (tests/estimators/test_averaging.py).
     """
     name = getattr(check, "func", check).__name__
-    return averages(model) and name.startswith("check_sample_weight_equivalence_on_")
+    # EM ends where a step gains less than `tol`, up to 4e-7 apart on sparse rows, whose sums are rounded otherwise.
+    crawls = model.get_params().get("solver") == "em" and name.endswith("on_sparse_data")
+    return (averages(model) or crawls) and name.startswith("check_sample_weight_equivalence_on_")
 
 
 def name(model: BaseEstimator) -> str:

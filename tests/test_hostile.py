@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from sparsebayes.estimators import ard
+from sparsebayes.estimators import _output_fits
 
 FLOOR_TOLD = pytest.mark.filterwarnings("ignore:the noise variance reached its floor")
 """On data that can be reproduced exactly the estimator rightly says so."""
@@ -329,7 +329,7 @@ def test_interrupted_fit_leaves_no_fit(regressor, data, monkeypatch, before, aft
         if n_steps == after_steps:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(ard, "progress", lambda verbose: interrupt)
+    monkeypatch.setattr(_output_fits, "progress", lambda verbose: interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*data)
     with pytest.raises(NotFittedError):

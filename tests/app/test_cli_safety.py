@@ -64,11 +64,12 @@ def test_messages_hold_no_escapes(arguments):
 
 def test_unknown_options_hold_no_escapes(on_terminal):
     program = f"""
-import sys
+import os, sys
 from sparsebayes.app.cli import run
+results = os.fdopen(os.dup(1), "w")  # the program closes its own
 sys.argv = ["sparsebayes", "fit", "a", {ESCAPES!r}]
 try: run()
-except SystemExit as end: print(end.code)
+except SystemExit as end: print(end.code, file=results, flush=True)
 """
     seen, out = on_terminal(program)
     assert out.strip() == "2"

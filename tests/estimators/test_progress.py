@@ -320,7 +320,7 @@ def kernel(A, B):
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
 print("before")
-RVMRegressor(kernel=kernel, verbose=1).fit(X, X[:, 0] + 0.1 * rng.standard_normal(60))
+RVMRegressor(vectors="sparse", kernel=kernel, verbose=1).fit(X, X[:, 0] + 0.1 * rng.standard_normal(60))
 print("after")
 """
 

@@ -132,7 +132,7 @@ def test_a_description_that_is_too_deep_is_refused(path, refused):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are named pipes on POSIX only")
 def test_a_pipe_is_refused_instead_of_waited_for(path, refused):
     os.mkfifo(path)
-    refused(path, "plain file")
+    refused(path, "regular file")
 
 
 def test_duplicate_members_are_refused(path, refused):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.optimize import minimize
 
 from sparsebayes.core.linalg import factorise
@@ -70,7 +71,10 @@ class ProcessEvidence:
         inner = root[:, None] * (shape.value - mean - mean[:, None] + share @ mean) * root
         M = c * inner
         M.flat[:: len(M) + 1] += 1.0
-        factor = factorise(M)
+        try:
+            factor = factorise(M)
+        except LinAlgError:  # rows so far out that their distances have no digits left
+            return Value(-np.inf, np.zeros_like(theta), 0.0, 1.0)
         a = factor.solve(t)
         noise = float(t @ a) / self.n
         half = factor.inverse_root()

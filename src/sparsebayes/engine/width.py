@@ -120,10 +120,11 @@ def _sample_rows(X: FloatArray, size: int = 2000) -> FloatArray:
     return X[np.linspace(0, len(X) - 1, min(len(X), size)).astype(np.intp)]
 
 
-def distance_bounds(X: FloatArray, metric: str = "sqeuclidean") -> tuple[float, float]:
+def distance_bounds(X: FloatArray, metric: str = "sqeuclidean", *, centred: bool = True) -> tuple[float, float]:
     """The range of γ in which a kernel exp(-γd) can tell distinct rows apart and still sees more than single rows.
 
-    From nearly a straight line between the farthest rows to e⁻¹ between a typical row and its tenth neighbour.
+    From nearly a straight line between the farthest rows to e⁻¹ between a typical row and its tenth neighbour. Without
+    a flat intercept columns are not `centred`: those of a kernel wider than the data would all be constant.
     `metric` is "sqeuclidean" for the rbf kernel and "cityblock" for the Laplacian.
     """
     if len(X) < 2:
@@ -131,4 +132,6 @@ def distance_bounds(X: FloatArray, metric: str = "sqeuclidean") -> tuple[float, 
     distance = cdist(X, X, metric)
     rank = max(1, min(NEIGHBOURS, len(X) // 10))
     neighbour = np.partition(distance, rank, axis=1)[:, rank]  # rank 0 is the row itself
-    return MIN_EXPONENT / float(distance.max()), 1 / float(np.median(neighbour))
+    least = MIN_EXPONENT if centred else 1.0
+    low, high = least / float(distance.max()), 1 / float(np.median(neighbour))
+    return min(low, high), high

@@ -169,7 +169,7 @@ def choose_kernel(
     if parameters.by_evidence and len(chosen.sample.X) > 1 and T.shape[1]:
         assert record is not None
         assert record.metric is not None
-        bounds = [distance_bounds(inputs.sample.X, record.metric) for inputs in ways]
+        bounds = [distance_bounds(inputs.sample.X, record.metric, centred=flat_intercept) for inputs in ways]
         with threads_for(len(chosen.sample.X) ** 2):
             family, gamma = best_width([partial(signal_at, inputs) for inputs in ways], bounds)
         chosen = ways[family]

@@ -68,6 +68,7 @@ class ProcessDesign:
             "precision": prior / signal,
             "gamma": np.clip(1 - left / (signal * prior), 0.0, 1.0),
             "worth": np.zeros(len(design.indices)),
+            "path": np.array([fit.log_evidence]),
         }
         return KernelFit(**(known | more), indices=design.indices[chosen], left_out=LeftOut(signal, L))
 

@@ -40,7 +40,7 @@ def refuse_mask(values: Any, name: str) -> None:
 
 def refuse_extremes(values: Any, name: str) -> None:
     """Refuse numbers whose squares overflow or vanish, by column; of a sparse matrix altogether."""
-    values = values.data if issparse(values) else values
+    values = values.tocsr().data if issparse(values) else values
     if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or not values.size:
         return
     size = np.maximum(values.max(axis=0), -values.min(axis=0)).astype(np.float64)

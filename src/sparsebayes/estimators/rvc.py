@@ -139,7 +139,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((200, 2))
     >>> y = np.where((X**2).sum(axis=1) + 0.3 * rng.standard_normal(200) > 1.5, "out", "in")
-    >>> model = RVMClassifier().fit(X, y)
+    >>> model = RVMClassifier(vectors="sparse").fit(X, y)
     >>> len(model.relevance_vectors_) < 20
     True
     >>> probabilities = model.predict_proba([[0.0, 0.0]])
@@ -205,7 +205,7 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
         if self.vectors == "all" and (joint or self.inference != "laplace"):
             raise ValueError("vectors='all' needs inference='laplace' and multi_class='one-vs-rest'")
         ones = self.fit_intercept and not self._has_flat_intercept()
-        chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self.fit_intercept)
+        chosen = choose_classifier_kernel(self, X, codes, weight, flat_intercept=self._has_flat_intercept())
         design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, most=MAX_CANDIDATES)
         with threads_for(len(X) * design.n_columns):
             inputs = self._standardise(design, weight)

@@ -168,7 +168,7 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
 
     def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=self.fit_intercept)
+        chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=flat)
         ones, low_rank = self.fit_intercept and not flat, self.solver == "sequential"
         design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, low_rank=low_rank)
         regression = KernelRegression.of(self, design, y, weight, flat=flat)
