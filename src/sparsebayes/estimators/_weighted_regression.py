@@ -9,6 +9,7 @@ from sparsebayes.core.standard_units import rounded
 from sparsebayes.core.types import FloatArray
 from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
+from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.process import MAX_CENTRES
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
@@ -55,20 +56,13 @@ def _fit_output(
         nothing = weights.nothing(design.X.shape[1])
         return nothing.annotate(regression.constant(design.at(nothing.kernel), target))
     inputs = StandardInputs.of(design.X, target.y, target.weight, design.centres)
-    merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
-    t = merged.t / np.sqrt(merged.weight)
-    wide = is_wide(inputs)
     if inputs.n_varying == 0:
         vectors = "sparse"
-    if vectors == "sparse" or wide:
-        model = RegressionModel(rounded(merged.t), merged.weight, merged.flat, settings)
-        found = weights.find(inputs, model, settings, batch=batch)
-    if vectors != "sparse":
-        starts = [standard_theta(found, inputs)] if wide else weights.starts(inputs)
-        found = weights.find_by_process(inputs, t, merged.flat, starts)
+    merged = Target.of(inputs.y, inputs.weight, fit_intercept=regression.fit_intercept, flat=target.flat)
+    found = _find_theta(inputs, merged, weights, settings, batch, by_process=vectors != "sparse")
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
     if vectors != "sparse" and len(found.kernel.columns):
-        resized, signal = resize(found, inputs, t, flat_intercept=merged.flat)
+        resized, signal = resize(found, inputs, _values(merged), flat_intercept=merged.flat)
         process = process_design(vectors, design.at(resized.kernel), lambda: signal, MAX_CENTRES)
         alone = replace(regression, design=design, targets=[target])
         if process is not None and (vectors == "all" or alone.process_predicts_better(process, lambda target: solver)):
@@ -78,6 +72,27 @@ def _fit_output(
     result = solver.solve(target.problem(columns, VECTOR_PRICE), design.own_column, start)
     result.result.trace.infos[:0] = found.trace.infos
     return found.annotate(regression.in_data_units(design, target, result))
+
+
+def _find_theta(
+    inputs: StandardInputs, target: Target, weights: FeatureWeights, settings: Settings, batch: bool, by_process: bool
+) -> ThetaResult:
+    """Feature weights by the evidence of a Gaussian process, or together with few vectors.
+
+    With few rows for each feature a process starts from the features that a sparse model has chosen.
+    """
+    if by_process and not is_wide(inputs):
+        return weights.find_by_process(inputs, _values(target), target.flat, weights.starts(inputs))
+    model = RegressionModel(rounded(target.t), target.weight, target.flat, settings)
+    found = weights.find(inputs, model, settings, batch=batch)
+    if not by_process:
+        return found
+    return weights.find_by_process(inputs, _values(target), target.flat, [standard_theta(found, inputs)])
+
+
+def _values(target: Target) -> FloatArray:
+    """The target in standard units, rows not multiplied by the root of their weight."""
+    return target.t / np.sqrt(target.weight)
 
 
 def standard_theta(found: ThetaResult, inputs: StandardInputs) -> FloatArray:
