@@ -486,8 +486,6 @@ def test_order_of_rows_where_few_candidates_are_kept_current():
 def test_noise_free_target_is_reproduced(kernel_regressor):
     X, y = sinc(50, 0, noise=0.0)
     model = clone(kernel_regressor).set_params(gamma=0.1, standardize=False)
-    if "vectors" in model.get_params():
-        model.set_params(vectors="sparse")
     if "noise_variance" in model.get_params():
         model.set_params(noise_variance=1e-6, rate=1e-6)  # it assumes a tenth of the variance, and shrinks
     model.fit(X, y)

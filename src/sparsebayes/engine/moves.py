@@ -16,10 +16,16 @@ if TYPE_CHECKING:
 
 
 def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
-    """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel."""
+    """s and q of every candidate; in the model through γ/Σ_jj and μ_j/Σ_jj, which do not cancel.
+
+    Without noise rank-one updates may leave no digit of a variance. It is at least 1/(α + β‖φ‖²), that of a column
+    alone.
+    """
     s, q, active = model.S.copy(), typical(model.Q).copy(), model.active
-    var = model.Sigma.diagonal()
-    s[active] = relevance(model.alpha[active], var) / var
+    alpha = model.alpha[active]
+    alone = 1 / (alpha + model.problem.column_energy[active] / model.noise)
+    var = np.maximum(model.Sigma.diagonal(), alone)
+    s[active] = relevance(alpha, var) / var
     q[active] = typical(model.mean) / var
     return s, q
 

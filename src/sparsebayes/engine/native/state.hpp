@@ -296,12 +296,18 @@ private:
 
     size_t place_of(std::int64_t j) const { return std::find(active.begin(), active.end(), j) - active.begin(); }
 
+    // Σ_jj, of which rank-one updates may leave no digit where there is no noise; at least that of a column alone.
+    double variance(size_t place) const {
+        const std::int64_t j = active[place];
+        return std::max(Sigma(place, place), 1 / (alpha[j] + problem.column_energy[j] / noise));
+    }
+
     // s and q of a column in the model by γ/Σ_jj and μ_j/Σ_jj, which do not cancel.
     double s_inside(size_t place) const {
-        const double var = Sigma(place, place);
+        const double var = variance(place);
         return std::clamp(1 - alpha[active[place]] * var, 0.0, 1.0) / var;
     }
-    double q_inside(size_t place) const { return mean[place] / Sigma(place, place); }
+    double q_inside(size_t place) const { return mean[place] / variance(place); }
 
     // Where weights cannot be negative, data that ask for one say nothing.
     double useful(double q) const { return problem.positive ? std::max(q, 0.0) : q; }
