@@ -100,7 +100,7 @@ def table():
     """One line for each model, as it stands in the document."""
     for model, kind, shapes in SECONDS:
         cells = [f"{seconds(model, kind, n, d):.2g}" for n, d in shapes]
-        print(f"| `{model!r}` | " + " | ".join(cells) + " |", flush=True)
+        print(f"| `{model!r}` | ".replace("'", '"') + " | ".join(cells) + " |", flush=True)
 
 
 def picture(path):
