@@ -16,7 +16,7 @@ from sparsebayes.engine.compiled import COMPILED
 def main(arguments: list[str]) -> None:
     """Fit a linear and a kernel model, and check what they found."""
     if arguments:
-        assert COMPILED == (arguments[0] == "--compiled"), f"compiled: {COMPILED}"
+        assert (arguments[0] == "--compiled") == COMPILED, f"compiled: {COMPILED}"
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 20))
     y = 3 * X[:, 4] - 2 * X[:, 11] + 0.1 * rng.normal(size=200)
