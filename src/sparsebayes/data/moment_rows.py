@@ -4,7 +4,7 @@
 once. R is computed when somebody looks at it: a search works with the products themselves.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -111,6 +111,16 @@ class MomentRows(DenseRows):
     def unit(self) -> FloatArray:
         """What one standard unit is in input values, per column; ∞ for a constant column."""
         return self.units
+
+    def rescaled(self, which: IntArray, factor: FloatArray) -> "MomentRows":
+        """Some of the columns, in units multiplied by a factor."""
+        same = np.array_equal(which, np.arange(self.n_columns))
+        gram = self._gram[0][np.ix_(which, which)] / factor / factor[:, None]
+        return replace(
+            self, X=self.X if same else self.X[:, which], mean=self.mean[which], scale=self.scale[which] * factor,
+            _gram=[gram], _square=[gram.diagonal().copy()], means=self.means[which], units=self.units[which] * factor,
+            constant_part=self.constant_part[which] / factor,
+        )  # fmt: skip
 
     def correlation(self, which: IntArray) -> FloatArray:
         """Correlations between some of the columns."""
