@@ -28,7 +28,7 @@ State = TypeVar("State")
 def leap(x0: FloatArray, x1: FloatArray, x2: FloatArray, weight: FloatArray) -> FloatArray:
     """x₀ + 2λr + λ²v; x₂ where λ is not above one. In the norms coordinates count by their weight."""
     r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = min(float(np.sqrt(weight @ r**2 / max(weight @ v**2, TINY))), LONGEST_LEAP)
+    length = min(float(np.sqrt(weight @ r**2 / max(float(weight @ v**2), TINY))), LONGEST_LEAP)
     return np.asarray(x0 + 2 * length * r + length**2 * v) if length > 1 else x2
 
 

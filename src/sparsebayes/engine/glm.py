@@ -84,16 +84,18 @@ def variational_bayes(problem: Problem, settings: Settings) -> Result:
     # As in the original: precisions at their prior mean, ξ at zero.
     alpha = np.broadcast_to(prior.a / np.asarray(prior.b), n).copy()
     first = batch.State(design, np.arange(n), alpha, Contact(problem.likelihood, np.zeros(len(problem.t))))
-    step = batch.stepper(problem, w_step=_w_step(problem, "em"), rule=RULES[kind]["em"], prune_below=0.0)
+    step: Callable[[batch.State[Contact]], tuple[batch.State[Contact], Info]] = batch.stepper(
+        problem, w_step=_w_step(problem, "em"), rule=RULES[kind]["em"], prune_below=0.0
+    )
 
     def coordinates(state: batch.State[Contact]) -> FloatArray:
-        return np.log(np.maximum(np.concatenate([state.alpha, state.carry.xi]), TINY))
+        return np.asarray(np.log(np.maximum(np.concatenate([state.alpha, state.carry.xi]), TINY)))
 
     def at(state: batch.State[Contact], x: FloatArray) -> batch.State[Contact]:
         return replace(state, alpha=np.exp(x[:n]), carry=replace(state.carry, xi=np.exp(x[n:])))
 
     # A row of weight two is two rows.
-    leaps = Leaps(step, coordinates, at, np.append(np.ones(n), problem.weight))
+    leaps: Leaps[batch.State[Contact]] = Leaps(step, coordinates, at, np.append(np.ones(n), problem.weight))
     state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
     return _unsearched(problem, state.here, converged, trace)
 
