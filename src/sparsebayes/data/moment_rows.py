@@ -88,9 +88,9 @@ class MomentRows(DenseRows):
         unit = np.sqrt(products.diagonal() / moments.n)
         unit[:width][constant] = np.inf
         unit[width:][unit[width:] == 0] = 1.0
-        products = products / unit / unit[:, None]
-        gram = np.ascontiguousarray(products[:width, :width])
-        T, cross = _targets(products[width:, width:], products[width:, :width])
+        gram, below = products[:width, :width] / unit[:width], products[width:] / unit / unit[width:, None]
+        gram /= unit[:width, None]
+        T, cross = _targets(below[:, width:], below[:, :width])
         n_rows = min(int(np.ceil(moments.n)), len(products))
         rows = cls(
             LazyRows(gram, cross, n_rows), np.zeros(width), np.ones(width), np.ones(n_rows),  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class MomentRows(DenseRows):
         )  # fmt: skip
         lines = np.zeros((len(T), n_rows))
         lines[:, : len(cross)] = T[:, :n_rows]
-        return rows, lines * unit[width:, None], products[width:, :width] * unit[width:, None]
+        return rows, lines * unit[width:, None], below[:, :width] * unit[width:, None]
 
     @property
     def origin(self) -> FloatArray:

@@ -44,6 +44,10 @@ SAMPLE = 5000
 """Rows of the sample: five times the default number of candidates, which are chosen among them."""
 
 
+NEAR = 200
+"""Rows whose mean is an origin near the means of all rows, from which sums keep their digits."""
+
+
 class Choice(NamedTuple):
     """What the rows, or a sample of them, say about a regression before it is fitted."""
 
@@ -109,8 +113,7 @@ class BlockKernelRegressionMixin(BlockKernelMixin):
         y, everyone = np.asarray(rows.t, dtype=np.float64), np.ones(len(rows.X), dtype=bool)
         choice = seeded._choose(rows.X, y, rows.weight, everyone, most=MAX_CANDIDATES)
         columns = _columns(choice)
-        seen = columns(rows.X)
-        origin = np.append(seen.mean(axis=0), y.reshape(len(y), -1).mean(axis=0))
+        origin = np.append(columns(rows.X[:NEAR]).mean(axis=0), y.reshape(len(y), -1).mean(axis=0))
         moments = passes.reduce(OnKernel(MomentsAbout(origin), columns))
         fits = moment_fits(choice, moments)
         for k, fit in enumerate(fits):
