@@ -65,8 +65,8 @@ def as_the_model_needs(model: Any, X: Any) -> Any:
     numbers = X.shape[0] * X.shape[1]
     if numbers > DENSE:
         raise ValueError(
-            f"{type(model).__name__} makes sparse rows dense, which takes {numbers / 2**27:.1f} GiB here: reduce X (for "
-            "example by TruncatedSVD), choose an estimator that is linear in the features, or give fewer rows at a time"
+            f"{type(model).__name__} makes sparse rows dense, which takes {numbers / 2**27:.1f} GiB here: reduce X (by "
+            "TruncatedSVD, for example), choose an estimator that is linear in the features, or give fewer rows at a time"
         )
     return X.toarray()
 
