@@ -66,7 +66,7 @@ def as_the_model_needs(model: Any, X: Any) -> Any:
     if numbers > DENSE:
         raise ValueError(
             f"{type(model).__name__} makes sparse rows dense, which takes {numbers / 2**27:.1f} GiB here: reduce X (by "
-            "TruncatedSVD, for example), choose an estimator that is linear in the features, or give fewer rows at a time"
+            "TruncatedSVD, say), choose an estimator that is linear in the features, or give fewer rows at a time"
         )
     return X.toarray()
 
