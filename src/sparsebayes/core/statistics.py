@@ -185,10 +185,9 @@ def sites(likelihood: Likelihood, t: Any, eta: Any) -> tuple[Any, Any, Any]:
         p = xp.where(positive, large, small * large)
         value = t * eta - xp.log1p(small) - xp.where(positive, eta, 0 * eta)
         return t - p, small * large * large, value
-    if isinstance(likelihood, Poisson):
-        rate = xp.exp(eta)
-        return t - rate, rate, t * eta - rate - _log_factorial(t)
-    raise NotImplementedError(f"{type(likelihood).__name__} has no sums over blocks")
+    assert isinstance(likelihood, Poisson), likelihood
+    rate = xp.exp(eta)
+    return t - rate, rate, t * eta - rate - _log_factorial(t)
 
 
 def _log_factorial(t: Any) -> Any:

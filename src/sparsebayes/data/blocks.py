@@ -17,7 +17,7 @@ ROWS = 8192
 DEVICE_NUMBERS = 2**27
 """Numbers of a block on a graphics card: 1 GB in double precision."""
 MERGE = 64
-"""Results of so many blocks are added before they are added to the others, so that rounding errors do not pile up."""
+"""Results of 64 blocks are added first, and then these sums, so that rounding errors do not pile up."""
 
 S = TypeVar("S")
 Rows = Callable[[IntArray | None], Iterator[Block]]

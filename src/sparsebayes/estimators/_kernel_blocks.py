@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sparsebayes.core.basis import KernelBasis
@@ -19,7 +19,6 @@ from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.statistics import MomentsAbout, SiteSums
 from sparsebayes.core.types import FloatArray
-from sparsebayes.data.blocks import Blocks
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.data.moment_rows import MomentRows
 from sparsebayes.data.passes import Passes
@@ -29,7 +28,7 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.process import solve as solve_process
 from sparsebayes.engine.regression import maximum
 from sparsebayes.engine.streamed import Streamed, Units
-from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._base import progress, threads_for, warn_unless_converged
 from sparsebayes.estimators._kernel import KernelFit
 from sparsebayes.estimators._kernel_classifier import MAX_CANDIDATES, MIN_ALPHA
 from sparsebayes.estimators._kernel_design import KernelDesign
@@ -38,7 +37,7 @@ from sparsebayes.estimators._linear import Units as DataUnits
 from sparsebayes.estimators._linear import constant_fit, glm_fit
 from sparsebayes.estimators._moments import Target, targets_of
 from sparsebayes.estimators._process import ProcessDesign
-from sparsebayes.estimators._streaming import BlockClassesMixin, BlocksMixin
+from sparsebayes.estimators._streaming import BlockClassesMixin, BlockPassesMixin, BlocksMixin
 
 SAMPLE = 5000
 """Rows of the sample: five times the default number of candidates, which are chosen among them."""
@@ -82,33 +81,20 @@ class BlockKernelMixin(BlocksMixin):
         return rows, clone(self).set_params(random_state=seed, verbose=0)
 
 
-class BlockKernelRegressionMixin(BlockKernelMixin):
-    """`fit_blocks` of a relevance vector machine: a pass for the sample, one for the moments, one for the errors."""
+class BlockKernelRegressionMixin(BlockKernelMixin, BlockPassesMixin):
+    """`fit_blocks` of a relevance vector machine: a pass for the sample, one for the moments, one for the errors.
+
+    The sample chooses the kernel's width, the candidates and, for vectors="auto", between a sparse model and a Gaussian
+    process. The model itself is that of all rows.
+    """
 
     far_variance: str
-    verbose: int
     _store: Callable[..., None]
     _warn: Callable[[str], None]
 
-    @whole_fit
-    @_fit_context(prefer_skip_nested_validation=True)
-    @watched
-    def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the model by three passes over blocks of rows.
-
-        A random sample of 5,000 rows chooses the kernel's width, the candidates (at most 1,000 unless `candidates`
-        says otherwise) and, for vectors="auto", between a sparse model and a Gaussian process. The model itself is that
-        of all rows.
-
-        Parameters
-        ----------
-        blocks : Blocks
-            From `read_blocks`.
-        checkpoint : path, optional
-            Folder in which the result of each pass is kept. A fit that is run again with the same folder goes on.
-        """
+    def _by_passes(self, passes: Passes) -> None:
+        """Fit and store the model."""
         self._refuse(far_variance=("none",))
-        passes = self._begin(blocks, checkpoint)
         rows, seeded = self._sample(passes)
         y, everyone = np.asarray(rows.t, dtype=np.float64), np.ones(len(rows.X), dtype=bool)
         choice = seeded._choose(rows.X, y, rows.weight, everyone, most=MAX_CANDIDATES)
@@ -122,7 +108,6 @@ class BlockKernelRegressionMixin(BlockKernelMixin):
         fitted = Fitted(fits, choice.gamma)
         self._store(fitted, single=y.ndim == 1)
         self._warn(fitted.remedy)
-        return self
 
 
 def _columns(choice: Choice) -> KernelColumns:

@@ -93,9 +93,10 @@ class BlockPassesMixin(BlocksMixin):
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
     def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the model by passes over blocks of rows (docs/scaling.md says how many); the answer is that of `fit`.
+        """Fit the model by passes over blocks of rows (docs/scaling.md says how many).
 
-        Sparse models are the best single ones, and counts have exposure one.
+        The answer of linear models is that of `fit`; sparse ones are the best single models, and counts have exposure
+        one. Kernel models choose width and centres by a random sample of 5,000 rows.
 
         Parameters
         ----------
