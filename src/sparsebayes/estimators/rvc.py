@@ -234,14 +234,15 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
         process = process_design(self.vectors, inputs.design, lambda: chosen.signal, most) if offered else None
         if process is None:
             return self._fit_all(inputs, codes, weight)
-        dense = LabelProcess(process, VARIANCE_FACTORS * float(np.median(chosen.signal.variance)))
+        variances = np.asarray(VARIANCE_FACTORS * np.median(chosen.signal.variance), np.float64)
+        dense = LabelProcess(process, variances)
         several = len(self.classes_) > 2
         if self.vectors == "auto" or several:
             judged = self._judge(dense, codes, weight)
             if self.vectors == "auto" and judged.gain <= 0:
                 return self._fit_all(inputs, codes, weight)
             if several and judged.variances:
-                dense = replace(dense, variances=np.median(judged.variances, keepdims=True))
+                dense = replace(dense, variances=np.array([np.median(judged.variances)]))
         return self._fit_all(dense, codes, weight)
 
     def _judge(self, process: "LabelProcess", codes: AnyArray, weight: FloatArray) -> "Judged":
