@@ -114,8 +114,8 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : ndarray of shape (n_fits,)
-        Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_; one for two classes, else one per
-        class.
+        Constant of the expansion `Σ dual_coef_ k(x, relevance_vectors_) + intercept_`; one for two classes, else one
+        per class.
     precision_, relevance_ : ndarray of shape (n_vectors,)
         Prior precisions of the kept weights, and γ in [0, 1]: how well the data determine them.
     covariance_ : ndarray

@@ -81,7 +81,7 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : float or ndarray of shape (n_outputs,)
-        Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_.
+        Constant of the expansion `Σ dual_coef_ k(x, relevance_vectors_) + intercept_`.
     precision_ : ndarray of shape (n_vectors,)
         Prior precisions of the kept weights.
     covariance_ : ndarray of shape (n_vectors, n_vectors)
