@@ -2,8 +2,9 @@
 Counts: which features drive a rate?
 ====================================
 
-A detector counts events. The rate depends on a few of 100 settings, and each count was taken over a different number of
-hours. :class:`~sparsebayes.SparsePoissonRegressor` finds the settings that matter, and gives intervals for new counts.
+A detector counts events. The rate depends on a few of 100 settings, and each count was taken over a different number
+of hours. :class:`~sparsebayes.SparsePoissonRegressor` finds the settings that matter, and gives intervals for new
+counts.
 """
 
 import matplotlib.pyplot as plt
@@ -38,10 +39,10 @@ print(f"kept {kept.tolist()}, dispersion {model.dispersion_:.2f}")
 assert kept.tolist() == list(true)
 
 # %%
-# The sparse model keeps exactly the four true features (left). Its intervals of new counts end at whole numbers, because
-# counts are whole numbers (right).
+# The sparse model keeps exactly the four true features (left). Its intervals of new counts end at whole numbers,
+# because counts are whole numbers (right).
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.axhline(0, color="#999999", lw=0.8)
 left.plot(peer.best_estimator_.coef_, ".", color="#d55e00", ms=5, label=f"PoissonRegressor, CV: {d} weights")
 std = 2 * np.sqrt(np.diag(model.covariance_))

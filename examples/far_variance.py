@@ -2,8 +2,8 @@
 Error bars away from the data
 =============================
 
-The basis functions of a relevance vector machine fall to zero away from its vectors, and so does its uncertainty: where
-there are no data, the model is surest of itself. ``far_variance="augment"`` corrects this.
+The basis functions of a relevance vector machine fall to zero away from its vectors, and so does its uncertainty:
+where there are no data, the model is surest of itself. ``far_variance="augment"`` corrects this.
 """
 
 import matplotlib.pyplot as plt
@@ -21,8 +21,8 @@ grid = np.linspace(-18, 18, 721)[:, None]
 x = grid[:, 0]
 
 # %%
-# With ``"augment"``, each new point gets a basis function of its own, with the prior variance that the data support. Near
-# the data this adds almost nothing. Far away it adds the full prior variance. The mean does not change.
+# With ``"augment"``, each new point gets a basis function of its own, with the prior variance that the data support.
+# Near the data this adds almost nothing. Far away it adds the full prior variance. The mean does not change.
 
 models = {
     word: RVMRegressor(gamma=0.15, standardize=False, vectors="sparse", far_variance=word).fit(X, y)
@@ -30,12 +30,15 @@ models = {
 }
 for word, model in models.items():
     std = model.predict([[-6.0], [0.5], [16.0]], return_std=True)[1]
-    print(f"far_variance={word!r:9}: standard deviation {std[0]:.2f} in the data, {std[1]:.2f} in the gap, {std[2]:.2f} far out")
+    places = f"{std[0]:.2f} in the data, {std[1]:.2f} in the gap, {std[2]:.2f} far out"
+    print(f"far_variance={word!r:9}: standard deviation {places}")
+print(f"standard deviation of the target: {y.std():.2f}")
 
 # %%
-# The peak of the function lies in the gap. The band without correction misses it; the other contains it.
+# Far out, the corrected band opens to the spread of the target. In the gap it is wider too. The peak lies outside of
+# both bands: these data do not show it, and error bars cannot replace data.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
 titles = {"none": 'far_variance="none": sure of itself where it knows nothing', "augment": 'far_variance="augment"'}
 for axis, (word, model) in zip(axes, models.items(), strict=True):
     mean, std = model.predict(grid, return_std=True)

@@ -2,8 +2,8 @@
 All figures of a model
 ======================
 
-Every display of ``sparsebayes.inspection`` on one page. ``from_estimator`` computes, ``plot`` draws, and ``text`` says in
-a sentence what the figure shows.
+Every display of ``sparsebayes.inspection`` on one page. ``from_estimator`` computes, ``plot`` draws, and ``text``
+says in a sentence what the figure shows.
 """
 
 import matplotlib.pyplot as plt
@@ -44,7 +44,8 @@ def shown(display, name):
 # %%
 # Weights
 # -------
-# Which measurements predict the progression of diabetes? The claimed features, with the effect of one standard deviation.
+# Which measurements predict the progression of diabetes? The claimed features, with the effect of one standard
+# deviation.
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X = X.rename(columns=DESCRIPTIONS)

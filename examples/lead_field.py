@@ -2,8 +2,8 @@
 Sources of a sensor array, found jointly over time
 ==================================================
 
-Sixty-four sensors on a ring measure the field of sources inside it, as in magnetoencephalography. There are 600 possible
-places and five active sources. We look for the places that explain all time points together.
+Sixty-four sensors on a ring measure the field of sources inside it, as in magnetoencephalography. There are 600
+possible places and five active sources. We look for the places that explain all time points together.
 """
 
 import matplotlib.pyplot as plt
@@ -12,8 +12,8 @@ import numpy as np
 from sparsebayes import ARDRegressor
 
 # %%
-# The lead field says what each sensor measures of a unit source at each place. The field falls off with the cube of the
-# distance, so that neighbouring places look alike.
+# The lead field says what each sensor measures of a unit source at each place. The field falls off with the cube of
+# the distance, so that neighbouring places look alike.
 
 N_SENSORS, N_SOURCES, N_TIMES = 64, 600, 30
 rng = np.random.default_rng(0)
@@ -59,10 +59,10 @@ for name, active in (
 assert set(found.active_[0]) == set(true)
 
 # %%
-# Above the line: the joint fit finds the five sources and no other. Below the line: fits to single time points scatter
-# over many places.
+# Above the line: the joint fit finds the five sources and no other. Below the line: fits to single time points
+# scatter over many places.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for sign, coef, colour in ((-1, alone.coef_, "#d55e00"), (1, found.coef_, "#0072b2")):
     strength = np.sqrt((coef**2).mean(axis=0))
     kept = np.flatnonzero(strength)

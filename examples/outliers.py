@@ -2,8 +2,9 @@
 Outliers in the target
 ======================
 
-Two hundred rows, five hundred features, five of which matter, and a growing share of rows whose target is grossly wrong.
-With Gaussian noise each outlier pulls at the fit. With Student noise (``noise="student"``) outliers hardly count.
+Two hundred rows, five hundred features, five of which matter, and a growing share of rows whose target is grossly
+wrong. With Gaussian noise each outlier pulls at the fit. With Student noise (``noise="student"``) outliers hardly
+count.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +38,8 @@ def error(model):
 
 
 # %%
-# We fit a single model with each kind of noise to each share of outliers. The tails of the Student distribution are learned from the data.
+# We fit a single model with each kind of noise to each share of outliers. The tails of the Student distribution are
+# learned from the data.
 
 targets = [spoiled(share)[0] for share in shares]
 models = {
@@ -45,18 +47,18 @@ models = {
 }
 for noise, fits in models.items():
     hits = [int(np.isin(np.arange(5), model.active_).sum()) for model in fits]
-    print(f"{noise:8}: true features kept {hits}, error {error(fits[0]):.2f} without and {error(fits[-1]):.2f} with 30 % outliers")
+    print(f"{noise:8}: true features kept {hits}, error {error(fits[0]):.2f} to {error(fits[-1]):.2f}")
 
 # %%
-# Left: with Student noise the error of the weights hardly grows. Right: ``outlier_weight_`` is the weight with which each
-# row counts. It is near zero for the outliers.
+# Left: with Student noise the error of the weights hardly grows. Right: ``outlier_weight_`` is the weight with which
+# each row counts. It is near zero for the outliers.
 
 y, bad = spoiled(0.15)
 student = models["student"][3]
 weight = student.outlier_weight_
-print(f"15 % outliers: weight of outliers at most {weight[bad].max():.2f}, median of the others {np.median(weight[~bad]):.2f}")
+print(f"weight of outliers: at most {weight[bad].max():.2f}; median of the other rows: {np.median(weight[~bad]):.2f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for (noise, fits), colour, style in zip(models.items(), ("#d55e00", "#0072b2"), ("s--", "o-"), strict=True):
     errors = [error(model) for model in fits]
     left.plot(100 * shares, errors, style, color=colour, ms=5, label=f'noise="{noise}"')

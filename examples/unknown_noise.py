@@ -30,8 +30,8 @@ x = grid[:, 0]
 print(f"noise variance: true {0.3**2:.3f}, assumed {y.var() / 100:.4f}")
 
 # %%
-# The rate λ of the Laplace prior is learned by default. As λ goes to zero the prior becomes that of ARD. We also fit a
-# range of given rates.
+# The rate λ of the Laplace prior is learned by default. As λ goes to zero the prior becomes that of ARD. We also fit
+# a range of given rates.
 
 learned = BLSRegressor(**given).fit(X, y)
 rates = learned.rate_ * 10.0 ** np.arange(-6, 4.1, 0.5)
@@ -51,7 +51,7 @@ assert error(learned) < error(models[0])
 # %%
 # Left: both fits. Right: the error and the number of vectors against λ. The learned λ lies in the flat part.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 left.plot(X[:, 0], y, ".", color="#999999", ms=5, label="100 observations")
 left.plot(x, truth(x), color="#222222", lw=1, ls="--", label="truth")
 for name, (model, colour, style) in named.items():

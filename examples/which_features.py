@@ -23,8 +23,8 @@ for name in ("weight", "waist", "body mass index"):
 pressure = 120 + 4 * X["waist"] + 5 * X["age"] + 3 * X["salt"] + 1.5 * X["coffee"] + 8 * rng.standard_normal(n)
 
 # %%
-# ``active_`` lists the features that the model claims: those with a probability of at least 0.9. The three measures of
-# body size share one *credible set*: at least one of them matters, and the data do not say which.
+# ``active_`` lists the features that the model claims: those with a probability of at least 0.9. The three measures
+# of body size share one *credible set*: at least one of them matters, and the data do not say which.
 
 model = ARDRegressor().fit(X, pressure)
 print("claimed:", ", ".join(X.columns[model.active_]))
@@ -33,7 +33,8 @@ for found in model.credible_sets_:
         print(f"one of {', '.join(X.columns[found.features])}: {found.probability:.1%}")
 
 # %%
-# Weights are averages over all models. An interval that starts at zero says that the feature may be out.
+# Weights are averages over all models. An interval that starts at zero says that the feature may be out. One marker
+# looks likely by chance, with a probability of 0.83; it is not claimed.
 
 interval = model.coef_interval(0.9)
 for j in np.argsort(-model.inclusion_probability_)[:6]:
