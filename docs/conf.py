@@ -28,6 +28,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "figures", "**/GALLERY_HEADER.rst"]
 nitpicky = False  # types in docstrings are words ("ndarray of shape (n,)"), not links
 default_role = "literal"
+smartquotes = False  # primes are primes
 
 # Pages. Headings have the addresses that GitHub gives them, so that the same links work in both places.
 myst_heading_anchors = 4
@@ -36,6 +37,7 @@ html_math_renderer = "mathml"
 
 # API reference: one page for each public name (docs/api.md), of its own members.
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False  # the template lists them
 

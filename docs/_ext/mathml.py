@@ -8,7 +8,7 @@ def _visit(display):
         from docutils import nodes
 
         mathml = convert(node.astext(), display=display)
-        self.body.append(f'<div class="math">{mathml}</div>' if display == "block" else mathml)
+        self.body.append(f'<div class="formula">{mathml}</div>' if display == "block" else mathml)
         raise nodes.SkipNode
 
     return visit

@@ -20,13 +20,13 @@ def _skip(app, what, name, value, skip, options):
 
 
 def _link_pages(app, what, name, value, options, lines):
-    """`docs/page.md` in a docstring becomes a link to that page."""
+    """`docs/page.md` in a docstring becomes a link with the title of that page."""
     for number, line in enumerate(lines):
         lines[number] = re.sub(r"docs/(\w+)\.md", _page, line)
 
 
 def _page(match):
-    return f":doc:`{match[0]} </{match[1]}>`" if (DOCS / f"{match[1]}.md").exists() else match[0]
+    return f":doc:`/{match[1]}`" if (DOCS / f"{match[1]}.md").exists() else match[0]
 
 
 def setup(app):

@@ -14,7 +14,7 @@ def _rewrite(app, docname, source):
     if docname in AT_ROOT:
         app.env.note_dependency(str(ROOT / AT_ROOT[docname]))
         text = (ROOT / AT_ROOT[docname]).read_text().replace("](docs/", "](")
-    text = SOURCE_LINK.sub(r"\1", text)
+    text = SOURCE_LINK.sub(r"\1", text).replace("](../examples)", "](auto_examples/index.rst)")
     for page, file in AT_ROOT.items():
         text = re.sub(rf"\]\((?:\.\./)?{re.escape(file)}", f"]({page}.md", text)
     source[0] = text

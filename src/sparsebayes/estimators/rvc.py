@@ -22,6 +22,7 @@ from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, VECTOR_CONSTRAINTS, KernelFit
+from sparsebayes.estimators._kernel_blocks import BlockKernelClassifierMixin
 from sparsebayes.estimators._kernel_classifier import (
     MAX_CANDIDATES,
     MIN_ALPHA,
@@ -64,7 +65,7 @@ def log_probability(fit: KernelFit, X: FloatArray, t: FloatArray) -> FloatArray:
     return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
 
-class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
+class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianClassifier):
     """Relevance vector machine: classification with a few kernel functions, centred on training rows.
 
     The log-odds are a weighted sum of kernel functions. Every weight has a zero-mean Gaussian prior with its own
