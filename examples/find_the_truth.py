@@ -36,9 +36,8 @@ assert model.active_.tolist() == np.flatnonzero(true).tolist()
 
 inside = (model.coef_interval(0.95)[:, 0] <= true) & (true <= model.coef_interval(0.95)[:, 1])
 print(f"95 % intervals contain {inside[true != 0].sum()} of the ten true weights")
-print(
-    f"mean size of the ten: true {np.abs(true[true != 0]).mean():.2f}, lasso {np.abs(lasso.coef_[true != 0]).mean():.2f}"
-)
+size, shrunk = np.abs(true[true != 0]).mean(), np.abs(lasso.coef_[true != 0]).mean()
+print(f"mean size of the ten weights: true {size:.2f}, lasso {shrunk:.2f}")
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharex=True, sharey=True, layout="constrained")
 ends = np.abs(model.coef_interval(0.95) - model.coef_[:, None]).T

@@ -32,7 +32,9 @@ def draw(example: str) -> None:
     runpy.run_path(str(FIGURES.parents[1] / "examples" / f"{example}.py"), run_name="__main__")
     for number in plt.get_fignums():
         figure = plt.figure(number)
-        figure.savefig(FIGURES / f"{FILES[example].format(label=figure.get_label())}.png", dpi=110)
+        figure.savefig(
+            FIGURES / f"{FILES[example].format(label=figure.get_label())}.png", dpi=100, pil_kwargs={"optimize": True}
+        )
     plt.close("all")
 
 
