@@ -41,7 +41,7 @@ covariance = np.outer(level, level) * 0.7 ** np.minimum(apart, N_SENSORS - apart
 noise = np.linalg.cholesky(covariance) @ rng.standard_normal((N_SENSORS, N_TIMES))
 Y = signal + noise * np.sqrt((signal**2).mean() / (noise**2).mean())  # signal-to-noise ratio one
 
-joint = ARDRegressor(multi_output="joint", shared_noise=True, fit_intercept=False)
+joint = ARDRegressor(multi_output="joint", shared_noise=True, fit_intercept=False, average=False)
 blind = joint.fit(lead_field, Y).active_[0]
 found = joint.fit(lead_field, Y, row_noise=covariance)
 alone = ARDRegressor(fit_intercept=False, average=False).fit(lead_field, Y)
