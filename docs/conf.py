@@ -15,6 +15,7 @@ copyright = "The sparsebayes developers"  # the name that Sphinx asks for
 release = version = sparsebayes.__version__
 
 extensions = [
+    "api_links",
     "mathml",
     "members",
     "myst_parser",

@@ -46,7 +46,7 @@ Y = signal + noise * np.sqrt((signal**2).mean() / (noise**2).mean())
 # ``multi_output="joint"`` keeps a source for all time points or for none, and ``row_noise`` is the covariance of the
 # sensors' noise. Both help.
 
-joint = ARDRegressor(multi_output="joint", shared_noise=True, fit_intercept=False)
+joint = ARDRegressor(multi_output="joint", shared_noise=True, fit_intercept=False, average=False)
 blind = joint.fit(lead_field, Y).active_[0]
 found = joint.fit(lead_field, Y, row_noise=covariance)
 alone = ARDRegressor(fit_intercept=False, average=False).fit(lead_field, Y)

@@ -119,6 +119,26 @@ def test_a_newcomers_question_is_answered_two_clicks_away(question, answer):
     assert {page.lower() for page, _ in links} <= within_two_clicks(without={"questions"})
 
 
+def cells(text, command):
+    """Columns of the first table below a command, by the words at their top; the first cell of each row by its code."""
+    table = text.split(command)[1].split("\n\n")[1].splitlines()
+    head, _, *rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in table]
+    return {
+        (re.sub(r".*(`.+`).*", r"\1", row[0]), name): cell
+        for row in rows
+        for name, cell in zip(head, row, strict=True)
+        if name
+    }
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_benchmarks():
+    command = "python benchmarks/averaging.py --only designs --seeds 6"
+    short, long = (cells((ROOT / page).read_text(), command) for page in ("README.md", "docs/benchmarks.md"))
+    long |= {(row, "claims that are true"): long[row, "claimed features that are true"] for row, _ in list(long)}
+    assert len(short) == 15
+    assert short.items() <= long.items()
+
+
 def test_the_readme_fits_on_a_page():
     text = (ROOT / "README.md").read_text()
     first_screen = text.splitlines()[:30]
