@@ -48,6 +48,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"\.py$",
     "abort_on_example_error": True,
+    "backreferences_dir": "api/examples",  # small pictures of the examples below each class of the reference
+    "doc_module": ("sparsebayes",),
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 1,
