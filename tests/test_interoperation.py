@@ -1,14 +1,18 @@
 """Our estimators in other packages, where these are installed: nilearn, MAPIE, ArviZ, mlflow, pandas, polars, skops."""
 
+import ast
+import re
 import warnings
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 
-from sparsebayes import ARDRegressor, RVMClassifier, RVMRegressor, SparseLogisticRegression
+from sparsebayes import ARDRegressor, RVMRegressor, load
 from sparsebayes.inspection import to_datatree
 
 
@@ -27,36 +31,6 @@ def regression():
     return X, 2 * X[:, 1] - X[:, 4] + rng.standard_normal(300)
 
 
-def test_nilearn_decodes_images_and_maps_the_weights_back():
-    """Two voxels of 216 carry the condition: the map shows them, and new runs are told apart."""
-    pytest.importorskip("nilearn", reason="nilearn is not installed")
-    import nibabel
-    from nilearn.decoding import Decoder
-    from sklearn.model_selection import LeaveOneGroupOut
-
-    rng = np.random.default_rng(0)
-    shape, n = (6, 6, 6), 120
-    face, signal = rng.integers(0, 2, n), [40, 130]
-    voxels = rng.standard_normal((n, 216))
-    voxels[:, signal] += 2 * face[:, None] - 1
-    images = nibabel.Nifti1Image(voxels.T.reshape(*shape, n), np.eye(4))
-    mask = nibabel.Nifti1Image(np.ones(shape, dtype=np.int8), np.eye(4))
-    decoder = Decoder(
-        estimator=SparseLogisticRegression(average=False),
-        mask=mask,
-        cv=LeaveOneGroupOut(),
-        scoring="accuracy",
-        screening_percentile=100,
-    )
-    decoder.fit(images, np.where(face, "face", "house"), groups=np.arange(n) % 4)
-    weights = decoder.coef_img_["face"].get_fdata().ravel()
-    assert set(signal) <= set(np.flatnonzero(weights))
-    assert np.count_nonzero(weights) < 10
-    assert set(np.argsort(-np.abs(weights))[:2]) == set(signal)
-    assert np.mean(decoder.cv_scores_["face"]) > 0.8
-    assert (decoder.predict(images) == np.where(face, "face", "house")).mean() > 0.8
-
-
 @pytest.mark.parametrize("model", [ARDRegressor(average=False), RVMRegressor()], ids=lambda model: type(model).__name__)
 def test_mapie_makes_conformal_intervals(regression, model):
     pytest.importorskip("mapie", reason="MAPIE is not installed")
@@ -69,20 +43,6 @@ def test_mapie_makes_conformal_intervals(regression, model):
     np.testing.assert_allclose(mean, model.predict(X[200:]))
     inside = (ends[:, 0, 0] <= y[200:]) & (y[200:] <= ends[:, 1, 0])
     assert 0.8 <= inside.mean() <= 0.98  # three standard errors of a share of 100 rows
-
-
-def test_mapie_makes_conformal_sets_of_classes(regression):
-    pytest.importorskip("mapie", reason="MAPIE is not installed")
-    from mapie.classification import SplitConformalClassifier
-
-    X, y = regression
-    classes = np.digitize(y, [-1, 1])
-    model = RVMClassifier().fit(X[:100], classes[:100])
-    conformal = SplitConformalClassifier(model, confidence_level=0.9, prefit=True)
-    conformal.conformalize(X[100:200], classes[100:200])
-    _, sets = conformal.predict_set(X[200:])
-    assert 0.8 <= sets[np.arange(100), classes[200:], 0].mean() <= 1
-    assert sets.sum(axis=1).mean() < 2.5
 
 
 @pytest.mark.parametrize("average", [False, "auto"])
@@ -99,24 +59,6 @@ def test_arviz_summarises_the_posterior(regression, average):
     found = summary["sd"].to_numpy()[model.active_]
     np.testing.assert_allclose(found, np.sqrt(np.diag(model.covariance_)), rtol=0.1)
     assert summary.loc["coef[b]", "r_hat"] < 1.01
-
-
-def test_mlflow_keeps_and_returns_a_model(regression, tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'runs.db'}")
-    pytest.importorskip("mlflow", reason="mlflow is not installed")
-    import mlflow.sklearn
-
-    X, y = regression
-    model = make_pipeline(StandardScaler(), ARDRegressor(average=False)).fit(X, y)
-    experiment = mlflow.create_experiment("test", artifact_location=(tmp_path / "artifacts").as_uri())
-    # mlflow would otherwise import the model in a new process, to see what it needs.
-    form = {"serialization_format": "cloudpickle", "pip_requirements": ["sparsebayes"]}
-    with mlflow.start_run(experiment_id=experiment):
-        mlflow.log_metric("log_evidence", model[-1].log_evidence_)
-        logged = mlflow.sklearn.log_model(model, name="model", **form)
-    again = mlflow.sklearn.load_model(logged.model_uri)
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    np.testing.assert_array_equal(again[-1].predict_interval(X), model[-1].predict_interval(X))
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -146,17 +88,62 @@ def test_frames_pass_through_a_pipeline_with_categories(regression):
     assert list(steps.transform(frame).columns) == ["kind__kind_up", "remainder__x"]
 
 
-def test_skops_writes_a_card_of_a_model(regression, tmp_path):
-    card = pytest.importorskip("skops.card", reason="skops is not installed")
-    X, y = regression
-    model = ARDRegressor(average=False).fit(X, y)
-    made = card.Card(model)
-    made.add(**{"Model description": "Which of eight measurements matter."})
-    made.add_metrics(**{"log evidence": round(model.log_evidence_, 1)})
-    made.add_table(**{"Kept features": {"feature": model.active_, "weight": model.coef_[model.active_].round(2)}})
-    path = tmp_path / "README.md"
-    made.save(path)
-    text = path.read_text(encoding="utf-8")
-    assert "Which of eight measurements matter." in text
-    assert f"{model.log_evidence_:.1f}" in text
-    assert "average" in text  # the table of hyperparameters
+def card_of(names):
+    return (names["folder"] / "README.md").read_text(encoding="utf-8")
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "interoperation.md").read_text(encoding="utf-8")
+FIRST, *SECTIONS = [
+    re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
+    for section in re.split(r"^## ", PAGE, flags=re.MULTILINE)
+]
+TITLES = re.findall(r"^## (.*)$", PAGE, flags=re.MULTILINE)
+SAYS = {
+    "pandas and polars": lambda names: list(names["model"].transform(names["frame"]).columns) == ["b", "e"],
+    "ArviZ": lambda names: (
+        np.abs(names["included"].to_numpy() - names["model"].inclusion_probability_).max() < 0.1
+        and len(names["summary"]) == 8
+    ),
+    "MAPIE": lambda names: (
+        0.8 <= names["covered"] <= 0.98  # three standard errors of a share of 100 rows
+        and names["sets"][np.arange(100), names["kind"][200:], 0].mean() >= 0.8
+        and names["sets"].sum(axis=1).mean() < 2.5
+    ),
+    "nilearn": lambda names: (
+        set(np.argsort(-np.abs(names["weights"]))[:2]) == {40, 130}
+        and np.count_nonzero(names["weights"]) < 10
+        and np.mean(names["decoder"].cv_scores_["face"]) > 0.8
+    ),
+    "mlflow": lambda names: np.array_equal(names["again"].predict(names["X"]), names["model"].predict(names["X"])),
+    "Model cards with skops": lambda names: (
+        all(words in card_of(names) for words in ("Which of eight", "Claimed features", "max_flips"))
+        and np.array_equal(load(names["folder"] / "model.skops").coef_, names["model"].coef_)
+    ),
+    "pysindy": lambda names: np.count_nonzero(names["system"].coefficients()) == 7,
+    "chaospy": lambda names: np.abs(names["surrogate"](*names["nodes"]) - names["values"]).max() < 0.01,
+}
+"""What must hold after the code of a section."""
+
+
+@pytest.mark.parametrize(("title", "blocks"), [pair for pair in zip(TITLES, SECTIONS, strict=True) if pair[1]])
+def test_a_section_of_the_page_runs_and_says_what_is_true(title, blocks, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    code = "\n".join([*FIRST, *blocks])
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(code))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    missing = sorted(name for name in imported if find_spec(name) is None)
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+    names = {}
+    exec(code, names)
+    assert SAYS[title](names)
+
+
+def test_every_section_with_code_is_checked():
+    assert {title for title, blocks in zip(TITLES, SECTIONS, strict=True) if blocks} == set(SAYS)
