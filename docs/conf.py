@@ -1,6 +1,5 @@
 """The documentation site: sphinx-build -W --keep-going docs docs/_build/html."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -57,15 +56,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
 }
 
-
-def _not_yet_gallery() -> str:
-    """Pattern of the example files whose docstring has no title in rST, which the gallery could not show."""
-    files = (DOCS.parent / "examples").glob("*.py")
-    plain = [path.name for path in files if not re.match(r'"""\n?.+\n={3,}\n', path.read_text())]
-    return "|".join(re.escape(name) for name in ["__init__.py", *plain])
-
-
-sphinx_gallery_conf["ignore_pattern"] = _not_yet_gallery()
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"sparsebayes {release}"

@@ -17,7 +17,7 @@ from sparsebayes.estimators.logistic import LARGEST, TALL
 
 DOCS = ROOT / "docs"
 ELSEWHERE = {"CONTRIBUTING", "counts", "groups", "inspection", "noise", "outliers", "outputs", "positive", "progress"}
-ELSEWHERE |= {"saving", "scaling", "which_features"}
+ELSEWHERE |= {"interoperation", "saving", "scaling", "which_features"}
 """Pages whose code other tests run, because they also compare what it gives."""
 WITH_CODE = [path.stem for path in sorted(DOCS.glob("*.md")) if python_blocks(path.relative_to(ROOT))]
 
