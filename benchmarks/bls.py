@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/bls.py [--repeats 20]
 
 sinc (100 rows) and Friedman #1 (240 rows), with the usual noise and three times as much. The width is "scale", or the
-one that the relevance vector machine finds by evidence, for all alike. "ARD, held" assumes a hundredth of the variance
-of y for the noise, as `BLSRegressor` does by default. Beside each BLS stands how it differs from others: vectors, and
+one that the relevance vector machine finds by evidence, for all alike. "ARD, held" and "BLS" assume a hundredth of the
+variance of y for the noise (`noise_variance="fixed"`). Beside each BLS stands how it differs from others: vectors, and
 error with the standard error of the paired difference. Then eight real sets, which need the data folder and are left
 out where it is not there, with the default width.
 """
@@ -22,8 +22,8 @@ from sparsebayes import BLSRegressor, RVMRegressor
 
 CONTENDERS = {
     "RVM": partial(RVMRegressor, vectors="sparse"),
-    "ARD, held": partial(BLSRegressor, rate=1e-9),
-    "BLS": BLSRegressor,
+    "ARD, held": partial(BLSRegressor, rate=1e-9, noise_variance="fixed"),
+    "BLS": partial(BLSRegressor, noise_variance="fixed"),
     "BLS, noise learned": partial(BLSRegressor, noise_variance="learn"),
 }
 PEERS = {"BLS": ("ARD, held", "RVM"), "BLS, noise learned": ("RVM",)}

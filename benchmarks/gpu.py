@@ -18,9 +18,9 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")
 import numpy as np
 import sklearn
 import torch
+from sklearn.base import clone
 
-from sparsebayes import ARDRegressor, Moments, SparseLogisticRegression
-from sparsebayes.core.device_kernels import kernel_moments, rbf
+from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression
 
 REPEATS = 3
 GAMMA = 0.2
@@ -89,25 +89,19 @@ def logistic(n: int, d: int, device: str, speed: float) -> None:
     row(f"logistic {n:,}×{d:,}", 0.0, cpu, card, speed, apart(found.coef_, expected.coef_))
 
 
-def kernel(n: int, m: int, device: str, speed: float) -> None:
-    """A relevance vector machine with m candidates: kernel matrix and its moments; then the search, alike for both."""
+def kernel(n: int, m: int, vectors: str, device: str, speed: float) -> None:
+    """A relevance vector machine with m given candidates: kernel values and their products, then the search."""
     X = rows_of(n, 10, device)[0][:, :3].contiguous()
     y = torch.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * torch.randn(n, dtype=torch.float64, device=device)
-    card, found = seconds(lambda: kernel_moments(X, y, X[:m], GAMMA), device)
     A, b = X.cpu().numpy(), y.cpu().numpy()
-    cpu, expected = seconds(lambda: kernel_moments(A, b, A[:m], GAMMA), "cpu", 1)
-    name, flops = f"{n:,} rows × {m:,} candidates", n * m * m * 2.0
-    row(f"kernel moments, {name}", flops, cpu, card, speed, apart(found.scatter, expected.scatter))
-    search, model = seconds(lambda: search_of(found), "cpu", 1)
-    other, K = search_of(expected), rbf(A[:1000], A[:m], GAMMA)
+    model = RVMRegressor(vectors=vectors, candidates=A[:m], gamma=GAMMA, standardize=False)
+    with sklearn.config_context(array_api_dispatch=True):
+        card, found = seconds(lambda: clone(model).fit(X, y), device)
+    cpu, expected = seconds(lambda: clone(model).fit(A, b), "cpu", 1)
+    kept = len(found.relevance_vectors_)
     # Kernel columns are nearly dependent, so that weights are not determined to many digits; predictions are.
-    row(f"whole RVM, {name}", 0.0, cpu + search, card + search, speed, apart(model.predict(K), other.predict(K)))
-    print(f"\nThe search of the RVM takes {search:.2f} s on the processor and keeps {len(model.active_)} vectors.")
-
-
-def search_of(moments: Moments) -> ARDRegressor:
-    """The search of a relevance vector machine: columns are free."""
-    return ARDRegressor(min_gain=0.0, solver="sequential", average=False, tol=1e-3, max_iter=2000).fit_moments(moments)
+    name = f'RVM, vectors="{vectors}", {n:,} rows × {m:,} candidates, {kept} vectors'
+    row(name, 0.0, cpu, card, speed, apart(found.predict(A[:1000]), expected.predict(A[:1000])))
 
 
 def main() -> None:
@@ -125,7 +119,8 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     ard(10_000 if small else 1_000_000, 100 if small else 1000, device, speed)
     logistic(10_000 if small else 1_000_000, 20 if small else 100, device, speed)
-    kernel(2_000 if small else 50_000, 200 if small else 5_000, device, speed)
+    for vectors in ("sparse", "all"):
+        kernel(2_000 if small else 50_000, 200 if small else 5_000, vectors, device, speed)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sparsebayes.io.model_file import ModelFileError, load, save
     from sparsebayes.io.onnx.export import to_onnx
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "ARDRegressor",
     "BLSRegressor",

@@ -181,12 +181,6 @@ def test_a_fresh_block_may_be_changed_and_others_not(rows):
     assert_allclose(X, before - 1)
 
 
-def test_mapped_columns(rows):
-    X, y, _ = rows
-    found = array_blocks(X, y, rows=8).mapped(lambda part: part[:, :1] ** 2, 1).reduce(MomentsAbout(np.zeros(2)))
-    assert_allclose(found.scatter, Moments.of(X[:, :1] ** 2, y).scatter)
-
-
 class Counting:
     """Blocks that count their passes, and break down at one of them."""
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes import (
     ARDRegressor,
-    RVMRegressor,
+    BLSRegressor,
     SparseLogisticRegression,
     SparsePoissonRegressor,
     VBLogisticRegression,
@@ -169,7 +169,7 @@ def test_hostile_targets(data):
             model.fit_blocks(array_blocks(X, y))
     with pytest.raises(TypeError, match="read_blocks"):
         ARDRegressor().fit_blocks(X)
-    assert not hasattr(RVMRegressor(), "fit_blocks")
+    assert not hasattr(BLSRegressor(), "fit_blocks")
 
 
 def test_units_do_not_matter(data):

@@ -9,6 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes import (
     ARDRegressor,
+    BLSRegressor,
+    RVMClassifier,
     RVMRegressor,
     SparseLogisticRegression,
     SparsePoissonRegressor,
@@ -57,6 +59,20 @@ def test_fit_and_predict_of_arrays(cls, data):
         assert mean.chunks == lazy(X).chunks[:1]
 
 
+@pytest.mark.parametrize("cls", [RVMRegressor, RVMClassifier])
+def test_kernel_models(cls, data):
+    """Centres and width are given, so that no sample makes a difference."""
+    X, targets = data
+    y = targets[ARDRegressor if cls is RVMRegressor else SparseLogisticRegression]
+    model = cls(vectors="sparse", candidates=X[:20], gamma=0.1, standardize=False)
+    whole, found = model.fit(X, y), cls(**model.get_params()).fit(lazy(X), lazy(y))
+    answer = found.predict(lazy(X)) if cls is RVMRegressor else found.predict_proba(lazy(X))
+    assert isinstance(answer, da.Array)
+    expected = whole.predict(X) if cls is RVMRegressor else whole.predict_proba(X)
+    # Regression is the same search on the same moments; a classifier's vectors are those of a sample.
+    assert_allclose(answer.compute(), expected, rtol=1e-6 if cls is RVMRegressor else 0.1, atol=1e-6)
+
+
 def test_dataframes(data):
     pd = pytest.importorskip("pandas")
     X, targets = data
@@ -82,8 +98,8 @@ def test_missing_values_name_their_block(data):
 def test_what_is_refused(data):
     X, targets = data
     y = targets[ARDRegressor]
-    with pytest.raises(TypeError, match="RVMRegressor needs its rows in memory"):
-        RVMRegressor().fit(lazy(X), lazy(y))
+    with pytest.raises(TypeError, match="BLSRegressor needs its rows in memory"):
+        BLSRegressor().fit(lazy(X), lazy(y))
     with pytest.raises(ValueError, match="X has 3000 rows and y has 2999"):
         ARDRegressor().fit(lazy(X), lazy(y[:-1]))
     with pytest.raises(ValueError, match="exposure is not supported"):

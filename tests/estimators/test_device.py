@@ -7,11 +7,20 @@ import sys
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
-from sparsebayes import ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor, VBLogisticRegression
+from sparsebayes import (
+    ARDRegressor,
+    RVMRegressor,
+    SparseLogisticRegression,
+    SparsePoissonRegressor,
+    VBLogisticRegression,
+    read_blocks,
+)
+from sparsebayes.core import kernel_statistics
 from sparsebayes.core.arrays import like, namespace_of, to_numpy
-from sparsebayes.core.device_kernels import kernel_moments, rbf
-from sparsebayes.core.moments import Moments
+from sparsebayes.core.kernels import KERNELS
+from sparsebayes.core.standard_units import StandardUnits
 from sparsebayes.estimators import _elsewhere
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra gpu)")
@@ -84,15 +93,42 @@ def test_conversions_keep_device_and_precision():
     assert_array_equal(to_numpy(like(np.ones(2), tensor)), np.ones(2))
 
 
-@pytest.mark.parametrize("library", ["numpy", "torch"])
-def test_moments_of_kernel_columns(library, rng):
-    X, y = rng.standard_normal((300, 3)), rng.standard_normal(300)
-    K = np.exp(-0.5 * ((X[:, None] - X[None, :40]) ** 2).sum(axis=2))
-    rows, target = (torch.asarray(X), torch.asarray(y)) if library == "torch" else (X, y)
-    assert_allclose(to_numpy(rbf(rows, rows[:40], 0.5)), K, rtol=1e-10)
-    found = kernel_moments(rows, target, rows[:40], 0.5, rows_at_once=70)
-    assert_allclose(found.scatter, Moments.of(K, y).scatter, rtol=1e-8, atol=1e-10)
-    assert ARDRegressor(average=False).fit_moments(found).n_features_in_ == 40
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_of_tensors_are_those_of_arrays(name, rng):
+    X, Z = rng.standard_normal((30, 6)), rng.standard_normal((7, 6))
+    found = KERNELS[name](torch.asarray(X), torch.asarray(Z))
+    assert isinstance(found, torch.Tensor)
+    assert_allclose(to_numpy(found), KERNELS[name](X, Z), rtol=1e-12, atol=1e-14)
+
+
+def test_standard_units_of_tensors_are_those_of_arrays(rng):
+    X = rng.standard_normal((50, 3)) * [1, 1e3, 0] + 5
+    X[7, 0] = 1e9  # beyond the fence
+    units = StandardUnits.by_deviation(X, np.ones(50))
+    assert_allclose(to_numpy(units(torch.asarray(X))), units(X), rtol=1e-15)
+
+
+@pytest.mark.parametrize("vectors", ["sparse", "all"])
+def test_kernel_values_are_made_where_the_rows_are(vectors, rng, monkeypatch):
+    """The model is that of blocks of rows, and no kernel value comes back."""
+    X = rng.standard_normal((900, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(900)
+    model = RVMRegressor(vectors=vectors, candidates=X[:40], gamma=0.3)
+    expected = clone(model).fit_blocks(read_blocks(X, y))
+    brought = []
+
+    def watched(values):
+        brought.append(tuple(np.shape(values)))
+        return to_numpy(values)
+
+    monkeypatch.setattr(kernel_statistics, "to_numpy", watched)
+    found = clone(model).fit(torch.asarray(X), torch.asarray(y))
+    assert found.noise_variance_ == pytest.approx(expected.noise_variance_, rel=1e-6)
+    assert found.excess_variance_ == pytest.approx(expected.excess_variance_, rel=1e-6)
+    # Kernel columns are nearly dependent: rounding may lead a search to another vector beside this one.
+    assert_allclose(found.predict(X), expected.predict(X), atol=1e-3)
+    # Of the sample come back the rows, as they are; of the columns only sums and one number for each row.
+    assert {shape for shape in brought if len(shape) == 2} == {X.shape}
 
 
 DISPATCHED = """

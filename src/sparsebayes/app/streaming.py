@@ -26,10 +26,10 @@ from sparsebayes.data.parquet import arrow, files_of
 SHARE = 0.25
 """Share of the machine's memory that a table may take before it is read block by block."""
 HELD_OUT = 10
-"""One block in so many tests the model."""
+"""Every tenth block tests the model."""
 
 SPARE = 4
-"""Row groups for a sample have at least so many times its rows, so that it is not one stretch of the file."""
+"""Row groups for a sample have at least four times its rows, so that it is not one stretch of the file."""
 
 
 @dataclass(frozen=True)

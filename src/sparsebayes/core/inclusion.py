@@ -53,7 +53,7 @@ class InclusionPrior:
         typical: float = np.inf,
         dense: float = 0.0,
     ) -> "InclusionPrior":
-        """For so many features.
+        """For a number of features.
 
         `rate` is π where it is known, and `noise` the variance of the noise in the units of c. With a finite `typical`
         the prior of c is multiplied by exp(-c/typical): separable classes tell nothing of the size of weights. `dense`

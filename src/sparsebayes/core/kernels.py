@@ -1,14 +1,17 @@
 """Kernels as functions of two sets of rows, and one record for each in `KERNELS`, which tests and estimators walk.
 
-To add a kernel, write its function and an entry of `KERNELS`.
+The rows may be arrays on a graphics card: the kernel matrix is then made there. To add a kernel, write its function and
+an entry of `KERNELS`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from sparsebayes.core.arrays import namespace_of, on_device
 from sparsebayes.core.types import FloatArray
 
 FEW_INPUTS = 4
@@ -44,7 +47,8 @@ def polynomial(
     X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0, degree: float = 3
 ) -> FloatArray:
     """k(x, z) = (γ xᵀz + c₀)^degree."""
-    return np.asarray((gamma * (X @ Z.T) + coef0) ** degree)
+    inside: FloatArray = gamma * (X @ Z.T) + coef0
+    return inside**degree
 
 
 def squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
@@ -53,31 +57,41 @@ def squared_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
     The expansion loses digits with the squared distance from the origin. So both sets are first moved to the centre of
     Z.
     """
-    if X.shape[1] <= FEW_INPUTS:
+    if X.shape[1] <= FEW_INPUTS and not on_device(X):
         return np.asarray(cdist(X, Z, "sqeuclidean"))
-    centre = Z.mean(axis=0) if len(Z) else 0.0
+    centre = Z.mean(0) if len(Z) else 0.0
     X, Z = X - centre, Z - centre
     squared = X @ (-2 * Z.T)  # everything else is added in place: new memory for each sum would take longer
-    squared += (X**2).sum(axis=1)[:, None]
-    squared += (Z**2).sum(axis=1)
-    return np.maximum(squared, 0.0, out=squared)
+    squared += (X**2).sum(1)[:, None]
+    squared += (Z**2).sum(1)
+    return namespace_of(squared).clip(squared, 0.0, None, out=squared)  # type: ignore[no-any-return]
+
+
+def city_block_distance(X: FloatArray, Z: FloatArray) -> FloatArray:
+    """Σ |x_j - z_j| of all pairs of rows."""
+    if not on_device(X):
+        return np.asarray(cdist(X, Z, "cityblock"))
+    distance: Any = 0.0
+    for j in range(X.shape[1]):
+        distance = distance + abs(X[:, j, None] - Z[None, :, j])
+    return distance  # type: ignore[no-any-return]
 
 
 def rbf(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     """k(x, z) = exp(-γ ‖x - z‖²)."""
     exponent = squared_distance(X, Z)
     exponent *= -gamma
-    return np.exp(exponent, out=exponent)
+    return namespace_of(exponent).exp(exponent, out=exponent)  # type: ignore[no-any-return]
 
 
 def laplacian(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0) -> FloatArray:
     """k(x, z) = exp(-γ ‖x - z‖₁)."""
-    return np.asarray(np.exp(-gamma * cdist(X, Z, "cityblock")))
+    return namespace_of(X).exp(-gamma * city_block_distance(X, Z))  # type: ignore[no-any-return]
 
 
 def sigmoid(X: FloatArray, Z: FloatArray, *, gamma: float = 1.0, coef0: float = 1.0) -> FloatArray:
     """k(x, z) = tanh(γ xᵀz + c₀). It is not positive definite; sparse Bayesian learning does not need that."""
-    return np.asarray(np.tanh(gamma * (X @ Z.T) + coef0))
+    return namespace_of(X).tanh(gamma * (X @ Z.T) + coef0)  # type: ignore[no-any-return]
 
 
 KERNELS: dict[str, Kernel] = {

@@ -113,7 +113,7 @@ def student_half_width(
 
     Given u ~ Gamma(ν/2, ν/2) the observation is normal with variance v + σ²/u. `freedom` is N - Σγ, the degrees of
     freedom from which σ² was learned. Rows with Student noise say ν/(ν + 3) as much of σ² as rows with Gaussian noise;
-    the width grows by the ratio of the quantiles of Student's distribution with so many degrees of freedom and of the
+    the width grows by the ratio of the quantiles of Student's distribution with that many degrees of freedom and of the
     normal distribution. For ν → ∞ this is the interval of Gaussian noise.
     """
     log_g, weight = log_gamma_nodes(np.asarray(noise_freedom / 2))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sparsebayes.core.arrays import like, namespace_of, on_device
 from sparsebayes.core.types import BoolArray, FloatArray
 
 FENCE = 10.0
@@ -17,7 +18,7 @@ DECIMALS = 10
 
 def rounded(values: FloatArray) -> FloatArray:
     """Numbers in standard units without digits that depend on the units of the data."""
-    return np.round(values, DECIMALS)
+    return namespace_of(values).round(values, decimals=DECIMALS)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class StandardUnits:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """These rows in standard units. They are rounded, so that the units of the data change nothing at all."""
+        if on_device(X):
+            low, high, origin, unit = (like(each, X) for each in (self.low, self.high, self.origin, self.unit))
+            return rounded((namespace_of(X).clip(X, low, high) - origin) / unit)
         return rounded((np.clip(X, self.low, self.high) - self.origin) / self.unit)
 
 

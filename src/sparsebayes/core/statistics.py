@@ -76,21 +76,19 @@ class MomentsAbout:
             root = like(np.sqrt(block.weight), X)[:, None]
             n, Xw, tw = float(np.sum(block.weight)), X * root, t * root
             X, t = Xw * root, tw * root
-        # Products of an array with itself: half of the work.
-        parts = [Xw.T @ Xw, Xw.T @ tw, tw.T @ tw, X.sum(0), t.sum(0)]
-        XX, Xt, tt, x, y = (np.asarray(to_numpy(part), dtype=np.float64) for part in parts)
-        products = np.block([[XX, Xt], [Xt.T, tt]])
-        check_finite(float(products.trace()), block)
+        # Products of an array with itself: half of the work. All but the last step is done where the block is.
+        xp, cross = namespace_of(X), Xw.T @ tw
+        rows = xp.concatenate([Xw.T @ Xw, cross], 1), xp.concatenate([cross.T, tw.T @ tw], 1)
+        products = xp.asarray(xp.concatenate(rows, 0), dtype=xp.float64)
+        sums = xp.asarray(xp.concatenate([X.sum(0), t.sum(0)], 0), dtype=xp.float64)
+        squares = np.array(to_numpy(products.diagonal()))
+        check_finite(float(squares.sum()), block)
         if not n:
-            return Moments(0.0, self.origin, np.zeros_like(products), len(y))
-        return moments_of_sums(n, np.append(x, y), products, self.origin, len(y))
-
-
-def moments_of_sums(n: float, sums: FloatArray, products: FloatArray, origin: FloatArray, n_outputs: int) -> Moments:
-    """Moments from sums about an origin."""
-    shift = sums / n
-    scatter = products - n * np.multiply.outer(shift, shift)
-    return rounded_moments(n, origin + shift, 0.5 * (scatter + scatter.T), products.diagonal(), n_outputs)
+            return Moments(0.0, self.origin, np.zeros(products.shape), t.shape[1])
+        shift = sums / n
+        products -= n * (shift[:, None] * shift[None, :])
+        scatter = to_numpy(0.5 * (products + products.T))
+        return rounded_moments(n, self.origin + to_numpy(shift), scatter, squares, t.shape[1])
 
 
 def rounded_moments(n: float, mean: FloatArray, scatter: FloatArray, squares: FloatArray, n_outputs: int) -> Moments:
@@ -187,10 +185,9 @@ def sites(likelihood: Likelihood, t: Any, eta: Any) -> tuple[Any, Any, Any]:
         p = xp.where(positive, large, small * large)
         value = t * eta - xp.log1p(small) - xp.where(positive, eta, 0 * eta)
         return t - p, small * large * large, value
-    if isinstance(likelihood, Poisson):
-        rate = xp.exp(eta)
-        return t - rate, rate, t * eta - rate - _log_factorial(t)
-    raise NotImplementedError(f"{type(likelihood).__name__} has no sums over blocks")
+    assert isinstance(likelihood, Poisson), likelihood
+    rate = xp.exp(eta)
+    return t - rate, rate, t * eta - rate - _log_factorial(t)
 
 
 def _log_factorial(t: Any) -> Any:

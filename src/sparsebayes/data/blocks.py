@@ -1,7 +1,7 @@
 """Rows that are read block by block, again for each pass: from files, memory maps, iterators and graphics cards."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +17,7 @@ ROWS = 8192
 DEVICE_NUMBERS = 2**27
 """Numbers of a block on a graphics card: 1 GB in double precision."""
 MERGE = 64
-"""Results of so many blocks are added before they are added to the others, so that rounding errors do not pile up."""
+"""Results of 64 blocks are added first, and then these sums, so that rounding errors do not pile up."""
 
 S = TypeVar("S")
 Rows = Callable[[IntArray | None], Iterator[Block]]
@@ -67,16 +67,6 @@ class LocalBlocks:
         for block in self.read():
             return block
         raise ValueError("there are no rows")
-
-    def mapped(self, function: Callable[[Any], Any], n_features: int) -> "LocalBlocks":
-        """The same rows with other columns: what a function, such as a kernel, makes of each block of X."""
-
-        def rows(columns: IntArray | None) -> Iterator[Block]:
-            for block in self.read():
-                X = function(block.X)
-                yield block._replace(X=X if columns is None else X[:, columns])
-
-        return replace(self, rows=rows, n_features=n_features, feature_names=None)
 
 
 def added(parts: Iterable[S]) -> S:

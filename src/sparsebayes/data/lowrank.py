@@ -19,7 +19,7 @@ TOLERANCE = 1e-6
 MAX_BYTES = 2**30
 """Memory that the factor may take."""
 PIVOTS = 256
-"""Rows that compete to be the next pivots; so many columns are made at a time, at most."""
+"""Rows that compete to be the next pivots, and most columns that are made at a time."""
 NEAR_GREEDY = 0.25
 """A row of such a round becomes a pivot while it still has this share of the round's largest residual."""
 WITNESSES = 8

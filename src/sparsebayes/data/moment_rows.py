@@ -4,7 +4,7 @@
 once. R is computed when somebody looks at it: a search works with the products themselves.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,9 +88,9 @@ class MomentRows(DenseRows):
         unit = np.sqrt(products.diagonal() / moments.n)
         unit[:width][constant] = np.inf
         unit[width:][unit[width:] == 0] = 1.0
-        products = products / unit / unit[:, None]
-        gram = np.ascontiguousarray(products[:width, :width])
-        T, cross = _targets(products[width:, width:], products[width:, :width])
+        gram, below = products[:width, :width] / unit[:width], products[width:] / unit / unit[width:, None]
+        gram /= unit[:width, None]
+        T, cross = _targets(below[:, width:], below[:, :width])
         n_rows = min(int(np.ceil(moments.n)), len(products))
         rows = cls(
             LazyRows(gram, cross, n_rows), np.zeros(width), np.ones(width), np.ones(n_rows),  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class MomentRows(DenseRows):
         )  # fmt: skip
         lines = np.zeros((len(T), n_rows))
         lines[:, : len(cross)] = T[:, :n_rows]
-        return rows, lines * unit[width:, None], products[width:, :width] * unit[width:, None]
+        return rows, lines * unit[width:, None], below[:, :width] * unit[width:, None]
 
     @property
     def origin(self) -> FloatArray:
@@ -111,6 +111,16 @@ class MomentRows(DenseRows):
     def unit(self) -> FloatArray:
         """What one standard unit is in input values, per column; ∞ for a constant column."""
         return self.units
+
+    def rescaled(self, which: IntArray, factor: FloatArray) -> "MomentRows":
+        """Some of the columns, in units multiplied by a factor."""
+        same = np.array_equal(which, np.arange(self.n_columns))
+        gram = self._gram[0][np.ix_(which, which)] / factor / factor[:, None]
+        return replace(
+            self, X=self.X if same else self.X[:, which], mean=self.mean[which], scale=self.scale[which] * factor,
+            _gram=[gram], _square=[gram.diagonal().copy()], means=self.means[which], units=self.units[which] * factor,
+            constant_part=self.constant_part[which] / factor,
+        )  # fmt: skip
 
     def correlation(self, which: IntArray) -> FloatArray:
         """Correlations between some of the columns."""

@@ -6,18 +6,20 @@ enough: a pass whose question is the same as that of the file is not made again.
 
 import hashlib
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from sparsebayes.core.kernel_statistics import Rows
 from sparsebayes.core.moments import Moments
 from sparsebayes.core.statistics import Counts, SiteSums, Statistic, Total
 from sparsebayes.core.types import IntArray
 from sparsebayes.data.blocks import Blocks
 
 S = TypeVar("S")
-RESULTS: dict[str, Any] = {kind.__name__: kind for kind in (Counts, Moments, SiteSums, Total)}
+RESULTS: dict[str, Any] = {kind.__name__: kind for kind in (Counts, Moments, Rows, SiteSums, Total)}
 """What a pass can find."""
 
 
@@ -75,5 +77,10 @@ def _update(found: Any, part: Any) -> None:
         found.update(type(part).__name__.encode())
         for each in fields(part):
             _update(found, getattr(part, each.name))
+    elif isinstance(part, partial):
+        _update(found, part.func.__qualname__)
+        _update(found, [part.args, sorted(part.keywords.items())])
+    elif callable(part):  # by its name: its place in memory, which `repr` shows, is another in every process
+        found.update(getattr(part, "__qualname__", type(part).__qualname__).encode())
     else:
         found.update(repr(part).encode())

@@ -18,7 +18,7 @@ FORMED = 2**23
 """Numbers of columns that may be formed as a dense array, 64 MB: products with few dense columns are faster."""
 
 DENSITY = 20
-"""Kept columns are formed if at least one in so many of their numbers is stored: then dense products are faster."""
+"""Kept columns are formed if at least one in 20 of their numbers is stored: then dense products are faster."""
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ EARLY_ACTIONS = 8
 """σ² is re-estimated after every one of the first actions: it changes most while the first columns enter. With 5 or 10
 the evidence differs by less than its scatter; with none one search for feature weights keeps a useless feature."""
 REFRESH_EVERY = 5
-"""Later σ² is re-estimated, and everything recomputed from scratch, every so many actions; half or twice as many end at
+"""Later σ² is re-estimated, and everything recomputed from scratch, every 5 actions; half or twice as many end at
 the same evidence."""
 JOINT_EVERY = 15
-"""All precisions move together every so many actions: neighbouring columns take as many to share their work. Half or
+"""All precisions move together every 15 actions: neighbouring columns take as many to share their work. Half or
 twice as many end at evidences that differ by less than their scatter."""
 
 

@@ -27,7 +27,7 @@ FLIPS = 12
 SETTLING, ROUND = 100, 250
 """Sweeps of each chain that are not counted, and between two looks at how well the chains agree."""
 MANY = 4
-"""The whole Gram matrix is computed if a sweep is likely to need one column of so many."""
+"""The whole Gram matrix is computed if a sweep is likely to need one column in four."""
 
 
 class ExactChain(Chain):
@@ -67,7 +67,7 @@ class Augmented:
         return np.full(len(self.problem.t), self.problem.base_level(self.problem.likelihood))
 
     def run(self, place: Place, n_flips: int) -> tuple[Place, Stretch]:
-        """Let a chain go on for so many flips."""
+        """Let a chain go on for `n_flips` flips."""
         eta = self.first_predictor() if place.eta is None else place.eta
         sums, draws = [], []
         for _ in range(max(1, n_flips // FLIPS)):

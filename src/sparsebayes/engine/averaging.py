@@ -23,7 +23,7 @@ GRAM_FLOPS = 4e9
 """Multiplications for the whole Gram matrix up to which it is computed beforehand: about a second's work."""
 
 Run = Callable[[Place, int], tuple[Place, Stretch]]
-"""Lets a chain go on from its place for so many flips."""
+"""Lets a chain go on from its place, for a number of flips."""
 
 
 @dataclass(frozen=True)

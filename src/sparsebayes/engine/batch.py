@@ -89,17 +89,14 @@ def start(problem: Posed, carry: Carry, alpha: float | None = None) -> State[Car
     return State(kept, usable, np.full(len(usable), float(max(1, len(usable))) if alpha is None else alpha), carry)
 
 
-def run(
+def stepper(
     problem: Posed,
-    state: State[Carry],
     *,
     w_step: Callable[[Columns, FloatArray, Carry], WStep],
     rule: ScaleRule,
-    trace: Trace,
-    settings: Settings,
     prune_below: float = PRUNE_BELOW,
-) -> tuple[State[Carry], bool]:
-    """Alternate w-step and scale rule until neither the objective (in nats) nor γ log α moves by more than `tol`.
+) -> Callable[[State[Carry]], tuple[State[Carry], Info]]:
+    """One iteration: a w-step, then the scale rule. `Info` has the objective before, and how far it and γ log α move.
 
     With a price, the precision of each weight that is not worth it (given the others, by the same s = γ/Σ_jj and
     q = μ_j/Σ_jj as in the sequential search) grows by a constant factor instead of following the rule. Weights thus
@@ -129,4 +126,19 @@ def run(
         carry = found.carry.keep(kept)
         return State(state.design.keep(kept), state.active[kept], alpha[kept], carry, objective), info
 
+    return step
+
+
+def run(
+    problem: Posed,
+    state: State[Carry],
+    *,
+    w_step: Callable[[Columns, FloatArray, Carry], WStep],
+    rule: ScaleRule,
+    trace: Trace,
+    settings: Settings,
+    prune_below: float = PRUNE_BELOW,
+) -> tuple[State[Carry], bool]:
+    """Alternate w-step and scale rule until neither the objective (in nats) nor γ log α moves by more than `tol`."""
+    step = stepper(problem, w_step=w_step, rule=rule, prune_below=prune_below)
     return iterate(state, step, trace=trace, settings=settings)

@@ -18,13 +18,13 @@ from sparsebayes.engine.sets import Draw, Sets
 from sparsebayes.engine.spectrum import Spectrum
 
 TRIED = 5.0
-"""κ: columns that are unlikely to be in are tried as often as if so many of them were likely (Jankowiak 2023)."""
+"""κ: columns that are unlikely to be in are tried as often as if five of them were likely (Jankowiak 2023)."""
 BLOCK = 20
 """Least number of flips between two draws of c."""
 LEAPS = 0.25
 """Share of the blocks with a leap. It costs as much as a block of flips, and is for dense models only."""
 FURTHEST = 8
-"""A leap changes at most one column of so many."""
+"""A leap changes at most one column in eight."""
 
 
 @dataclass
@@ -181,7 +181,7 @@ def added(parts: list[Sums]) -> Sums:
 
 
 def run(sets: Sets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
-    """Let a chain go on for so many flips."""
+    """Let a chain go on for `n_flips` flips."""
     chain, done, draws = Chain(sets, place.rng), 0, []
     chain.start(place.active, place.slab)
     while done < n_flips:

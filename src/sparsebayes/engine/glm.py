@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from sparsebayes.core.prices import is_free
-from sparsebayes.core.scales import ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
+from sparsebayes.core.scales import TINY, ScaleRule, em, mackay, noise_em, noise_mackay, shared_em, shared_mackay
 from sparsebayes.core.types import FloatArray, Scalar
 from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
+from sparsebayes.engine.extrapolation import Leaping, Leaps
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
@@ -83,11 +84,20 @@ def variational_bayes(problem: Problem, settings: Settings) -> Result:
     # As in the original: precisions at their prior mean, ξ at zero.
     alpha = np.broadcast_to(prior.a / np.asarray(prior.b), n).copy()
     first = batch.State(design, np.arange(n), alpha, Contact(problem.likelihood, np.zeros(len(problem.t))))
-    state, converged = batch.run(
-        problem, first, w_step=_w_step(problem, "em"), rule=RULES[kind]["em"], trace=trace, settings=settings,
-        prune_below=0.0,
-    )  # fmt: skip
-    return _unsearched(problem, state, converged, trace)
+    step: Callable[[batch.State[Contact]], tuple[batch.State[Contact], Info]] = batch.stepper(
+        problem, w_step=_w_step(problem, "em"), rule=RULES[kind]["em"], prune_below=0.0
+    )
+
+    def coordinates(state: batch.State[Contact]) -> FloatArray:
+        return np.asarray(np.log(np.maximum(np.concatenate([state.alpha, state.carry.xi]), TINY)))
+
+    def at(state: batch.State[Contact], x: FloatArray) -> batch.State[Contact]:
+        return replace(state, alpha=np.exp(x[:n]), carry=replace(state.carry, xi=np.exp(x[n:])))
+
+    # A row of weight two is two rows.
+    leaps: Leaps[batch.State[Contact]] = Leaps(step, coordinates, at, np.append(np.ones(n), problem.weight))
+    state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
+    return _unsearched(problem, state.here, converged, trace)
 
 
 def l1(problem: Problem, penalty: float, lasso: Lasso, settings: Settings) -> Result:

@@ -40,15 +40,18 @@ def kernel_problem(
     *,
     vector_price: float = 0.0,
     rest: float = 0.0,
+    projection: FloatArray | None = None,
 ) -> LeastSquares:
     """The regression of a standardised target on standardised kernel columns, with flat hyper-priors.
 
     Weights start as large as the target's deviation, with little noise (Tipping 2001). From small weights and more
-    noise a batch solver ends with fewer vectors and no more evidence, and predicts worse (docs/rvm.md).
+    noise a batch solver ends with fewer vectors and no more evidence, and predicts worse (docs/rvm.md). `projection` is
+    Φᵀt, where it is known.
     """
     return LeastSquares(
         design=design,
         t=t,
+        known_projection=projection,
         n_weighted=n_weighted,
         flat_intercept=flat_intercept,
         price=VectorPrice(n_weighted - flat_intercept, each=vector_price),

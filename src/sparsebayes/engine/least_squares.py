@@ -129,7 +129,7 @@ class LeastSquares:
         return INITIAL_NOISE if self.known_noise is None else self.known_noise
 
     def marginal_price(self, k: int) -> Marginal:
-        """Of a model of so many units, where all have one price; a search asks again and again."""
+        """Of a model of k units, where all have one price; a search asks again and again."""
         if k not in self._marginals:
             self._marginals[k] = Marginal.at(self.price, range(k))
         return self._marginals[k]

@@ -142,6 +142,8 @@ def held_out(problem: LeastSquares, result: Result, own: IntArray, left: FloatAr
     position = np.full(design.n_columns, -1)
     position[active] = np.arange(len(active))
     takes = np.flatnonzero((own >= 0) & (position[own] >= 0))
+    if not len(takes):
+        return HeldOut(error, variance, root_weight**2)
     replacements = _Replacements(problem, result, Sigma)
     for start in range(0, len(takes), BLOCK):
         which = takes[start : start + BLOCK]

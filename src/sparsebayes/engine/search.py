@@ -32,7 +32,7 @@ WORKING_SET = 128
 """Columns whose products are formed for a proposal, beside those in the model. 256 ends at the same models,
 64 elsewhere in 1 of 96 fits (experiments/constants.py); the cost grows with their square."""
 BEST = 64
-"""The working set has so many of the best columns. The others are spread evenly over the rest of the ranking: the best
+"""How many of the best columns the working set has. The others are spread evenly over the rest of the ranking: the best
 kernel columns are neighbours of each other, and with them alone a search takes up to 1.4 times as many rounds and ends
 0.9 ± 0.6 nats lower (1,000 rows, two mixtures). 32 end at evidences that differ by less than their scatter."""
 LOOSE = 0.03

@@ -197,7 +197,7 @@ class State:
         """Up to n best moves in a row, and what to report of each: the fields of `Info`.
 
         It ends when none gains more than `tol`, or when a candidate outside the working set may bring more. `price` is
-        that of a model with so many units. Where σ² `follows`, it is the best after every move (`rescale`). After
+        that of a model by its number of units. Where σ² `follows`, it is the best after every move (`rescale`). After
         `every` moves something is due: "joint", a step of all precisions together; "noise", a new estimate of σ²; or
         "refresh", all numbers from scratch.
         """

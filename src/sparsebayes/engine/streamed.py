@@ -18,7 +18,6 @@ from sparsebayes.core.prices import Price, chosen, total
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.statistics import SiteMoments, SiteSums
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.data.blocks import Blocks
 from sparsebayes.data.products import from_products
 from sparsebayes.engine.ascent import Ascent, Limits
 from sparsebayes.engine.gaussian_search import finish
@@ -96,7 +95,7 @@ class Model:
 class Streamed:
     """A problem on blocks of rows, and the passes that were made over them."""
 
-    blocks: Blocks
+    n_columns: int
     likelihood: Likelihood
     price: Price
     prior: ARD
@@ -114,7 +113,7 @@ class Streamed:
     def sums(self, columns: IntArray | None, active: IntArray, w: FloatArray, level: float) -> SiteSums:
         """One pass at a point, in standard units; `columns` None: over all columns."""
         assert self.units is not None
-        everything = np.arange(self.blocks.n_features)
+        everything = np.arange(self.n_columns)
         which = everything if columns is None else columns
         coef = np.zeros(len(everything))
         coef[active] = w / self.units.unit[active]
@@ -248,7 +247,7 @@ class Streamed:
         """Without the columns that are not worth their price, one after the other, by the real evidence."""
         needed: set[int] = set()
         while True:
-            worth, price = self.worth(model), np.broadcast_to(self.price.nats, self.blocks.n_features)[model.active]
+            worth, price = self.worth(model), np.broadcast_to(self.price.nats, self.n_columns)[model.active]
             doubtful = [k for k in np.argsort(worth - price) if worth[k] < price[k] and model.active[k] not in needed]
             if not doubtful:
                 return model
@@ -268,7 +267,7 @@ class Streamed:
     def run(self, first: SiteSums, level: float) -> Result:
         """From the sums of the first wide pass, at the model without weights."""
         none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
-        wide = Centred.of(first, np.zeros(self.blocks.n_features), level, self.flat)
+        wide = Centred.of(first, np.zeros(self.n_columns), level, self.flat)
         empty = replace(wide, gram=wide.gram[:0, :0], projection=nothing, means=nothing)
         model, refused, converged = self._at(none, nothing, (nothing, level), empty), frozenset[int](), False
         for _ in range(self.settings.max_iter):
@@ -284,29 +283,37 @@ class Streamed:
                 refused = refused.union(int(j) for j in columns)
                 continue
             model, refused = there, frozenset()
-            full = np.zeros(self.blocks.n_features)
+            full = np.zeros(self.n_columns)
             full[model.active] = model.w
             wide = Centred.of(self.sums(None, model.active, model.w, model.level), full, model.level, self.flat)
             if self.tell(model, np.inf, "wide pass"):
                 break
         return self._result(model, start, refused, converged)
 
+    def refitted(self, active: IntArray, alpha: FloatArray, w: FloatArray, level: float) -> Result:
+        """Precisions and mode of columns that were chosen elsewhere; what others would bring is not known."""
+        model = self.fit(active, alpha, w, level)
+        worth = np.zeros(self.n_columns)
+        worth[model.active] = self.worth(model)
+        return self._stored(model, worth, np.nan, model.converged)
+
     def _result(self, model: Model, start: Snapshot, refused: frozenset[int], converged: bool) -> Result:
         """The model with the worth of every candidate under the last wide pass, and the certificate."""
-        kept, D = len(model.active), self.blocks.n_features
+        kept, D = len(model.active), self.n_columns
         columns = np.append(model.active, np.setdiff1d(np.arange(D), model.active)).astype(np.intp)
         worth, gain = np.zeros(D), np.zeros(D)
         seen = np.setdiff1d(columns[kept:], [*refused])
         usable = np.append(model.active, seen[: start.problem.n_columns - kept]).astype(np.intp)
         worth[usable], gain[usable] = start.best_moves.worth[: len(usable)], start.best_moves.gain[: len(usable)]
-        order = np.argsort(model.active)
-        inner = self._sorted(model, order)
-        gap = float(gain.max(initial=0.0))
+        return self._stored(model, worth, float(gain.max(initial=0.0)), converged and model.converged)
+
+    def _stored(self, model: Model, worth: FloatArray, gap: float, converged: bool) -> Result:
+        inner = self._sorted(model, np.argsort(model.active))
         return Result(
             active=inner.active, alpha=inner.alpha, posterior=inner.posterior, level=inner.view.level,
             level_variance=inner.view.level_variance, origin=inner.view.means, likelihood=self.likelihood,
             log_evidence=inner.evidence, worth=worth, gap=gap,
-            converged=converged and model.converged, trace=self.trace,
+            converged=converged, trace=self.trace,
         )  # fmt: skip
 
     def _sorted(self, model: Model, order: IntArray) -> Model:

@@ -21,6 +21,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.design import Columns
 from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine import compiled
+from sparsebayes.engine.extrapolation import leap
 
 if TYPE_CHECKING:
     from sparsebayes.engine.problem import Problem
@@ -34,9 +35,6 @@ ROUNDING = 1e-13
 all steps gain less."""
 JITTERS = list(JITTER_LADDER)
 """As the compiled code takes it."""
-LONGEST_LEAP = 30.0
-"""Longest extrapolation of contact points, in steps; beyond it the two steps seen say nothing. 15 and 60 end
-at the same evidence (experiments/constants.py)."""
 
 
 @dataclass(frozen=True)
@@ -367,18 +365,15 @@ class Contact:
     def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> "Contact":
         """The contact points where the bound is tightest, and after every two of such steps an extrapolation.
 
-        They creep where classes are nearly separable. Squared extrapolation (Varadhan & Roland 2008) of x = log ξ is
-        x₀ + 2λr + λ²v, with r the first step, v the difference of the second to it, and λ = ‖r‖/‖v‖. In the norms rows
-        count by their weight, so that a weight of two is the same as the row twice.
+        They creep where classes are nearly separable. The coordinates are log ξ. Rows count by their weight, so that a
+        weight of two is the same as the row twice.
         """
         xi = self.tightest(problem, view)
         if len(self.before) < 1:
             return replace(self, xi=xi, before=(*self.before, self.xi))
         x0, x1, x2 = (np.log(np.maximum(each, TINY)) for each in (self.before[0], self.xi, xi))
-        r, v = x1 - x0, x2 - 2 * x1 + x0
-        first, bend = problem.weight @ r**2, problem.weight @ v**2  # a row of weight two is two rows
-        length = min(float(np.sqrt(first / max(bend, TINY))), LONGEST_LEAP)
-        return replace(self, xi=np.exp(x0 + 2 * length * r + length**2 * v) if length > 1 else xi, before=())
+        there = leap(x0, x1, x2, problem.weight)
+        return replace(self, xi=xi if there is x2 else np.exp(there), before=())
 
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: any contact points make a bound."""

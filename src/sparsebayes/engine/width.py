@@ -60,7 +60,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, X: FloatArray, T: FloatArray, weight: FloatArray, size: int = SAMPLE_ROWS) -> "Sample":
-        """All distinct rows, or so many of them.
+        """All distinct rows, or `size` of them.
 
         Equal rows are merged, and what varies among them does not count. Otherwise copies in a table would be evidence
         for a kernel that sees single rows (in the red wines of the Vinho Verde set every sixth row is a copy). Rows are
@@ -116,7 +116,7 @@ def choice_price(X: FloatArray, kernel: Callable[[FloatArray, FloatArray], Float
 
 
 def _sample_rows(X: FloatArray, size: int = 2000) -> FloatArray:
-    """At most so many rows: their kernel matrix has 32 MB."""
+    """At most `size` rows. The kernel matrix of 2,000 takes 32 MB."""
     return X[np.linspace(0, len(X) - 1, min(len(X), size)).astype(np.intp)]
 
 

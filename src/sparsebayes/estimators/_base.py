@@ -151,7 +151,7 @@ def progress(verbose: int) -> Callback | None:
 
 
 def printing(every: int) -> Callback:
-    """A callback that tells of the first step and of each so many on standard error."""
+    """A callback that reports the first step, and then one in `every` steps, on standard error."""
 
     def tell(n_steps: int, info: Info) -> None:
         if n_steps == 1 or n_steps % every == 0:

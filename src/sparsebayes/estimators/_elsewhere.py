@@ -41,7 +41,7 @@ def streamed(fit: Fit) -> Fit:
 
     @wraps(fit)
     def passed(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **others: Any) -> Any:
-        if is_dask(X) or stays(X):
+        if (is_dask(X) or stays(X)) and hasattr(self, "fit_blocks"):
             named = [name for name, value in others.items() if value is not None]
             if named:
                 raise ValueError(f"{named[0]} is not supported for rows that are read in passes")

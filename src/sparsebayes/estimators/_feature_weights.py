@@ -209,7 +209,7 @@ class FeatureWeights:
         sample = Sample.of(inputs.X, t[:, None], inputs.weight, SAMPLE_ROWS)
         evidence, price = ProcessEvidence(kernel, sample, flat_intercept), self._price(inputs)
         if self.min_gain == "auto":
-            price += 0.5 * float(np.log(evidence.n))  # of a weight that so many rows determine
+            price += 0.5 * float(np.log(evidence.n))  # Schwarz's price of one weight, which n rows determine
         ends = [process_theta(evidence, start, price) for start in wanted(counted(starts, len(starts), "start"))]
         scores = np.array([end.value - price * end.n_kept for end in ends])
         best = max([*ends, evidence.nothing()], key=lambda end: end.value - price * end.n_kept)

@@ -15,6 +15,7 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.process import label_signal
 from sparsebayes.estimators._base import fit_context, warn_unless_converged, watched, whole_fit
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import glm_fit
@@ -62,6 +63,7 @@ class KernelClassifierMixin(KernelMixin, VectorsMixin):
         """Fit and store; `counts` marks which of the given rows are the rows of X."""
         raise NotImplementedError
 
+    @streamed
     @whole_fit
     @fit_context(prefer_skip_nested_validation=True)
     @watched

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array, check_random_state
 
+from sparsebayes.core.arrays import namespace_of, on_device
 from sparsebayes.core.basis import KernelBasis
 from sparsebayes.core.kernels import KERNELS, Kernel
 from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
@@ -41,13 +42,14 @@ class CheckedKernel:
 
     def __call__(self, X: FloatArray, Z: FloatArray) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            K = np.asarray(self.kernel(X, Z), dtype=np.float64)
-        if K.shape != (len(X), len(Z)):
+            K = self.kernel(X, Z)
+            K = K if on_device(X) else np.asarray(K, dtype=np.float64)
+        if tuple(K.shape) != (len(X), len(Z)):
             raise ValueError(
                 f"The 'kernel' parameter must map {len(X)} and {len(Z)} rows to a matrix of shape "
                 f"{(len(X), len(Z))}, but gave {K.shape}"
             )
-        if not np.isfinite(K).all():
+        if not namespace_of(K).isfinite(K).all():
             raise ValueError("the kernel gave values that are not finite: scale X, or choose a smaller gamma or degree")
         return K
 

@@ -16,6 +16,7 @@ from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.process import regression_signal
 from sparsebayes.engine.process import solve as solve_process
 from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
+from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._kernel import FarVariance, KernelFit, KernelMixin, VectorsMixin
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, choose_kernel
 from sparsebayes.estimators._linear import Units, constant_fit
@@ -206,6 +207,7 @@ class KernelRegressorMixin(KernelMixin, VectorsMixin):
         """The fits of all outputs; `counts` marks which of the given rows are the rows of X."""
         raise NotImplementedError
 
+    @streamed
     @whole_fit
     @fit_context(prefer_skip_nested_validation=True)
     @watched

@@ -93,7 +93,7 @@ class Line:
 
 
 class Bar(Line):
-    """So much of so many."""
+    """How much is done, of how much."""
 
     def __init__(self, what: str, total: int) -> None:
         super().__init__(what)

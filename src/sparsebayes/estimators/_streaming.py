@@ -93,9 +93,10 @@ class BlockPassesMixin(BlocksMixin):
     @_fit_context(prefer_skip_nested_validation=True)
     @watched
     def fit_blocks(self, blocks: Blocks, checkpoint: Any = None) -> Any:
-        """Fit the model by passes over blocks of rows (docs/scaling.md says how many); the answer is that of `fit`.
+        """Fit the model by passes over blocks of rows (docs/scaling.md says how many).
 
-        Sparse models are the best single ones, and counts have exposure one.
+        The answer of linear models is that of `fit`; sparse ones are the best single models, and counts have exposure
+        one. Kernel models choose width and centres by a random sample of 5,000 rows.
 
         Parameters
         ----------
@@ -178,7 +179,7 @@ class BlockSearchMixin(BlockPassesMixin):
         usable = np.isfinite(units.unit)
         prior = ARD(min_alpha=(float(usable.mean()) if isinstance(likelihood, Bernoulli) else 1.0) / self.max_scale**2)
         settings = Settings(self.tol, self.max_iter, progress(self.verbose))
-        search = Streamed(blocks, likelihood, price, prior, self.fit_intercept, settings, reduce, units=units, n_wide=1)
+        search = Streamed(D, likelihood, price, prior, self.fit_intercept, settings, reduce, units=units, n_wide=1)
         result = search.run(sums, level)
         known = Problem(
             design=DenseRows(np.empty((0, D)), units.origin, units.unit, np.empty(0)),
@@ -210,7 +211,12 @@ class BlockClassesMixin(BlockPassesMixin):
 
     def _each_class(self, passes: Passes) -> Iterator[tuple[float, Callable[..., SiteSums], float]]:
         """Base level, how to make a pass and number of rows, for each class against the rest (for two: the second)."""
-        counts, weights = self._classes(passes)
+        return self._against_the_rest(passes, *self._classes(passes))
+
+    def _against_the_rest(
+        self, passes: Passes, counts: Counts, weights: FloatArray | None
+    ) -> Iterator[tuple[float, Callable[..., SiteSums], float]]:
+        """The same for known classes."""
         weight = counts.weight if weights is None else counts.weight * weights
         for label, own in list(zip(counts.values, weight, strict=True))[1 if len(weight) == 2 else 0 :]:
 

@@ -276,7 +276,7 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
         return self._chooses_average(X.shape, missing) and (self.average is True or few)
 
     def _price(self, weight: FloatArray, n_claims: int) -> FloatArray | float:
-        """Nats asked for a feature when so many claims could be made from rows of this weight."""
+        """Nats asked for a feature when `n_claims` claims could be made from rows of this weight."""
         if self.prior != "ard":
             return 0.0
         return feature_prices(self, classification_price(float(weight.sum()), n_claims))

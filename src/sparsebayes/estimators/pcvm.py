@@ -76,8 +76,8 @@ class PCVMClassifier(KernelClassifierMixin, GaussianClassifier):
     dual_coef_ : ndarray of shape (n_vectors,)
         w_j y_j: positive for rows of the second class (with more than two, of the class itself), negative for others.
     intercept_ : ndarray of shape (n_fits,)
-        Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_; one for two classes, else one per
-        class.
+        Constant of the expansion `Σ dual_coef_ k(x, relevance_vectors_) + intercept_`; one for two classes, else one
+        per class.
     precision_, relevance_ : ndarray of shape (n_vectors,)
         Prior precisions of the kept weights, and γ in [0, 1]: how well the data determine them.
     covariance_ : ndarray

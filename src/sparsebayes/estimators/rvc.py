@@ -22,6 +22,7 @@ from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
 from sparsebayes.estimators._kernel import CLASSIFIER_CONSTRAINTS, KERNEL_CONSTRAINTS, VECTOR_CONSTRAINTS, KernelFit
+from sparsebayes.estimators._kernel_blocks import BlockKernelClassifierMixin
 from sparsebayes.estimators._kernel_classifier import (
     MAX_CANDIDATES,
     MIN_ALPHA,
@@ -64,7 +65,7 @@ def log_probability(fit: KernelFit, X: FloatArray, t: FloatArray) -> FloatArray:
     return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
 
-class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
+class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianClassifier):
     """Relevance vector machine: classification with a few kernel functions, centred on training rows.
 
     The log-odds are a weighted sum of kernel functions. Every weight has a zero-mean Gaussian prior with its own
@@ -114,8 +115,8 @@ class RVMClassifier(KernelClassifierMixin, GaussianClassifier):
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : ndarray of shape (n_fits,)
-        Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_; one for two classes, else one per
-        class.
+        Constant of the expansion `Σ dual_coef_ k(x, relevance_vectors_) + intercept_`; one for two classes, else one
+        per class.
     precision_, relevance_ : ndarray of shape (n_vectors,)
         Prior precisions of the kept weights, and γ in [0, 1]: how well the data determine them.
     covariance_ : ndarray

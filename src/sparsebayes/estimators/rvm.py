@@ -8,6 +8,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.engine.kernel_regression import ARDSolver
 from sparsebayes.engine.process import MAX_CENTRES
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, REGRESSOR_CONSTRAINTS, VECTOR_CONSTRAINTS
+from sparsebayes.estimators._kernel_blocks import BlockKernelRegressionMixin, Choice
 from sparsebayes.estimators._kernel_design import kernel_design
 from sparsebayes.estimators._kernel_regressor import (
     Fitted,
@@ -19,7 +20,7 @@ from sparsebayes.estimators._process import process_design
 from sparsebayes.estimators._regressor import GaussianRegressor
 
 
-class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
+class RVMRegressor(BlockKernelRegressionMixin, KernelRegressorMixin, GaussianRegressor):
     """Relevance vector machine: regression with a few kernel functions, centred on training rows.
 
     Every kernel function has a weight with a zero-mean Gaussian prior and its own precision. The precisions and the
@@ -81,7 +82,7 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
     dual_coef_ : ndarray of shape (n_vectors,)
         Posterior mean of the kept weights.
     intercept_ : float or ndarray of shape (n_outputs,)
-        Constant of the expansion Σ dual_coef_ k(x, relevance_vectors_) + intercept_.
+        Constant of the expansion `Σ dual_coef_ k(x, relevance_vectors_) + intercept_`.
     precision_ : ndarray of shape (n_vectors,)
         Prior precisions of the kept weights.
     covariance_ : ndarray of shape (n_vectors, n_vectors)
@@ -167,18 +168,33 @@ class RVMRegressor(KernelRegressorMixin, GaussianRegressor):
         self.verbose = verbose
 
     def _fit_rows(self, X: FloatArray, y: FloatArray, weight: FloatArray, counts: BoolArray) -> Fitted:
+        choice = self._choose(X, y, weight, counts, low_rank=self.solver == "sequential")
+        regression = choice.regression
+        with regression.threads():
+            if choice.process is not None:
+                return Fitted(regression.process_fits(choice.process), choice.gamma)
+            return Fitted(regression.fit_outputs(lambda target: choice.solver), choice.gamma)
+
+    def _choose(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        weight: FloatArray,
+        counts: BoolArray,
+        *,
+        low_rank: bool = False,
+        most: int | None = None,
+    ) -> Choice:
+        """Kernel, centres, and whether a Gaussian process takes the place of a sparse model, by these rows."""
         flat = self.fit_intercept and self.intercept_prior == "flat"
         chosen = choose_regression_kernel(self, X, y, weight, flat_intercept=flat)
-        ones, low_rank = self.fit_intercept and not flat, self.solver == "sequential"
-        design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, low_rank=low_rank)
+        ones = self.fit_intercept and not flat
+        design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, low_rank=low_rank, most=most)
         regression = KernelRegression.of(self, design, y, weight, flat=flat)
+        solver = ARDSolver(self.solver, regression.settings)
         with regression.threads():
-            solver = ARDSolver(self.solver, regression.settings)
             process = process_design(self.vectors, design, lambda: chosen.signal, MAX_CENTRES)
-            if process is not None and (
-                self.vectors == "all" or regression.process_predicts_better(process, lambda target: solver)
-            ):
-                fits = regression.process_fits(process)
-            else:
-                fits = regression.fit_outputs(lambda target: solver)
-        return Fitted(fits, chosen.gamma)
+            if self.vectors == "auto" and process is not None:
+                better = regression.process_predicts_better(process, lambda target: solver)
+                process = process if better else None
+        return Choice(regression, solver, process, chosen.gamma)
