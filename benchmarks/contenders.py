@@ -54,7 +54,7 @@ def _ours(model, predict, interval=None):
         return np.quantile(draws, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], axis=0).T
 
     answer = Answer(predict, model.get_support(indices=True), interval, weight_interval)
-    if model.average:
+    if hasattr(model, "inclusion_probability_"):
         answer.probability = np.ravel(model.inclusion_probability_)
         answer.sets = model.credible_sets_
     return answer

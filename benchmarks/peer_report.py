@@ -9,7 +9,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from records import by, mean, table
-from rivals import OURS
+from rivals import KINDS, OURS
+from workloads import WORKLOADS
 
 ROOT = Path(__file__).parents[1]
 CSV = Path(__file__).parent / "results" / "peers.csv"
@@ -56,16 +57,19 @@ def row(name, fits, ours):
 
 
 def rows(records):
-    """A row for each workload and method; our default is the first method of a workload."""
-    for fits in by(records, "design").values():
-        methods = by(fits, "method")
-        ours = [fit for fit in next(iter(methods.values())) if fit["status"] == "ok"]
+    """A row for each workload and method. The unit is our default, the first method, or our next one if it failed."""
+    order = [workload.name for workload in WORKLOADS]
+    for fits in sorted(by(records, "design").values(), key=lambda fits: order.index(fits[0]["design"])):
+        runs_of = by(fits, "method")
+        methods = {name: runs_of[name] for name in KINDS[fits[0]["group"]] if name in runs_of}
+        good = ([fit for fit in runs if fit["status"] == "ok"] for name, runs in methods.items() if name in OURS)
+        ours = next(filter(None, good), [])
         yield from (row(name, runs, ours) for name, runs in methods.items())
 
 
 def number(value):
     """Three digits, or nothing."""
-    return "" if np.isnan(value) else f"{value:.3g}"
+    return "" if np.isnan(value) else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def claimed(row):
@@ -79,9 +83,9 @@ def markdown(lines):
     """A table for each workload."""
     parts = []
     for name, methods in by(lines, "workload").items():
-        n_true = methods[0]["n_true"]
-        truth = "" if np.isnan(n_true) else f", {n_true:.0f} true features"
-        classes = not np.isnan(methods[0]["log_loss"])
+        n_true = next((each["n_true"] for each in methods if not np.isnan(each["n_true"])), None)
+        truth = "" if n_true is None else f", {n_true:.0f} true features"
+        classes = any(not np.isnan(each["log_loss"]) for each in methods)
         header = ["method", "seconds", "× ours", "share wrong" if classes else "error", "÷ ours"]
         header += ["log loss"] if classes else []
         header += ["kept / true" if truth else "kept", "vectors"]
@@ -115,10 +119,10 @@ def draw(lines, path):
         ax.set(xscale="log", xlabel=f"{title} ÷ {title} of our default (left is better)")
         ax.set_yticks(list(place.values()), list(place))
         ax.grid(axis="y", alpha=0.4)
+        ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[1].xaxis.set_major_formatter("{x:g}")
-    axes[1].xaxis.set_minor_formatter("{x:g}")
-    axes[1].tick_params(axis="x", which="minor", labelsize=7)
+    axes[1].set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    axes[1].set_xticks([], minor=True)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
     figure.savefig(path, dpi=110)
     plt.close(figure)

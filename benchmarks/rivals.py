@@ -41,12 +41,18 @@ def features(model):
     return model.get_support(indices=True) if hasattr(model, "get_support") else None
 
 
+def our_vectors(model):
+    """Rows that predictions of a kernel model need; each counts once, however many classes use it."""
+    kept = getattr(model, "relevance_indices_", None)
+    return None if kept is None else len(np.unique(np.concatenate(kept) if isinstance(kept, list) else kept))
+
+
 def n_vectors(model):
-    """Rows that predictions need; None where the model has none."""
+    """The same for models of others; None where the model has none."""
     model = getattr(model, "best_estimator_", model)
     model = model[-1] if hasattr(model, "steps") else model
     model = getattr(model, "best_estimator_", model)
-    for name in ("relevance_indices_", "relevance_vectors_", "relevance_", "support_", "X_train_"):
+    for name in ("relevance_vectors_", "relevance_", "support_", "X_train_"):
         if getattr(model, name, None) is not None:
             return len(getattr(model, name))
     if hasattr(model, "estimators_"):  # one machine for each class against the rest
@@ -61,7 +67,7 @@ def ours(make):
     def fit(X, y):
         model = make().fit(X, y)
         predict = model.predict_proba if hasattr(model, "predict_proba") else model.predict
-        return Answer(predict, features(model), n_vectors=n_vectors(model))
+        return Answer(predict, features(model), n_vectors=our_vectors(model))
 
     return fit
 
@@ -357,9 +363,18 @@ def stored(make):
 
     def fit(X, y):
         model = make_pipeline(MaxAbsScaler(), make()).fit(X, y)
-        return Answer(model.predict, np.flatnonzero(model[-1].coef_))
+        return Answer(model.predict, np.flatnonzero(getattr(model[-1], "best_estimator_", model[-1]).coef_))
 
     return fit
+
+
+def stored_lasso(X, y):
+    """celer on penalties below the least one that sets all weights to zero; rare columns have little variance."""
+    from celer import Lasso
+
+    largest = np.abs(X.T @ (y - y.mean())).max() / len(y)
+    penalties = {"alpha": largest * PATH["alpha"]}
+    return stored(lambda: GridSearchCV(Lasso(), penalties, cv=5, error_score="raise"))(X, y)
 
 
 def stored_trees(X, y):
@@ -378,7 +393,7 @@ SPARSE = {
     "averaged": ours(ARDRegressor),
     "single model": ours(partial(ARDRegressor, average=False)),
     "LassoCV": stored(partial(LassoCV, cv=5)),
-    "celer, CV": stored(celer_lasso),
+    "celer, CV": stored_lasso,
     "abess, GIC": stored(stored_subset),
     "lightgbm": stored_trees,
 }

@@ -75,7 +75,8 @@ def binary_columns(n=20_000, d=5_000, n_stored=5, n_true=20, n_test=2_000):
 
     def draw(seed):
         rng, n_all = np.random.default_rng([seed, n, d]), n + n_test
-        rows, columns = rng.integers(0, n_all, n_stored * n_all), rng.integers(0, d, n_stored * n_all)
+        # Indices of 32 bits: other packages take no others.
+        rows, columns = (rng.integers(0, most, n_stored * n_all, dtype=np.int32) for most in (n_all, d))
         X = sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=(n_all, d))
         X.data[:] = 1.0
         true = np.sort(rng.choice(d, n_true, replace=False))

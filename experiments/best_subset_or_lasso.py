@@ -189,7 +189,7 @@ def figure_of(found: dict[str, dict], kinds: list[int], path: Path) -> None:
         ax.set(xscale="log", xlabel="signal-to-noise ratio", title=f"{name}: {SETTINGS[name].n}×{SETTINGS[name].p}")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("test error ÷ noise variance")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=6, frameon=False)
     save(figure, path)
     plt.close(figure)
 

@@ -55,10 +55,10 @@ def alive(w: np.ndarray) -> set[int]:
     return set(np.flatnonzero(np.abs(w) > SURVIVES * np.abs(w).max()).tolist())
 
 
-def against_toolbox() -> None:
+def against_toolbox(problems: list[str]) -> None:
     """A line for each recorded run."""
     header("data", "algorithm", "toolbox keeps", "ours", "in both", "largest difference of a weight", "largest weight")
-    for problem in PROBLEMS:
+    for problem in problems:
         rows = np.loadtxt(REFERENCE / f"{problem}_train.csv", delimiter=",")
         for name in ALGORITHMS:
             theirs = json.loads((REFERENCE / f"{problem}__{NAMES[name]}.json").read_text())["results"]
@@ -128,9 +128,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--features", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=10)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="of tests/reference")
     parser.add_argument("--out", type=Path, default=FIGURES)
     given = parser.parse_args()
-    against_toolbox()
+    against_toolbox(given.problems)
     survivors(given.features, given.repeats)
     draw(given.features, given.out / "slr_toolbox.png")
 

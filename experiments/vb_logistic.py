@@ -63,10 +63,10 @@ def data(problem: str) -> tuple[np.ndarray, np.ndarray]:
     return np.column_stack([rows[:, :-1], np.ones(len(rows))]), rows[:, -1]
 
 
-def row_by_row() -> None:
+def row_by_row(problems: list[str]) -> None:
     """The posterior when rows come one at a time, against the author's `vb_logit_fit_iter`."""
     header("data", "rows", "largest difference of a weight, row by row", "largest weight")
-    for problem in PROBLEMS:
+    for problem in problems:
         X, y = data(problem)
         theirs = json.loads((REFERENCE / f"{problem}__vb_logit_fit_iter__shipped.json").read_text())["results"]
         model = VBLogisticRegression(prior_precision=X.shape[1], fit_intercept=False)
@@ -80,15 +80,17 @@ def main() -> None:
     """Print theirs beside ours, and draw the traces."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--iterations", type=int, default=300, help="of the note's equations")
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=PROBLEMS, help="of tests/reference")
     parser.add_argument("--out", type=Path, default=FIGURES)
     given = parser.parse_args()
+    n = len(given.problems)
     header(
         "data", "prior", "program: bound", "iterations", "note's equations", "ours: bound", "iterations",
         "largest difference of a weight", "bound ever falls",
     )  # fmt: skip
-    figure, axes = plt.subplots(2, len(PROBLEMS), figsize=(3.4 * len(PROBLEMS), 5.6), layout="constrained")
+    figure, axes = plt.subplots(2, n, figsize=(3.4 * n, 5.6), layout="constrained", squeeze=False)
     for row, ard in zip(axes, (False, True), strict=True):
-        for ax, problem in zip(row, PROBLEMS, strict=True):
+        for ax, problem in zip(row, given.problems, strict=True):
             X, y = data(problem)
             theirs = recorded(problem, ard)
             model = VBLogisticRegression(ard=ard, a0=A0, b0=B0, fit_intercept=False, tol=1e-9, max_iter=20_000)
@@ -111,7 +113,7 @@ def main() -> None:
     axes[0, 0].legend(frameon=False, fontsize=7)
     axes[1, 0].set(xlabel="iteration", ylabel="bound (nats)")
     save(figure, given.out / "vb_logistic.png")
-    row_by_row()
+    row_by_row(given.problems)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,6 @@ NOISE = 1e-3
 """Standard deviation, where a true weight has size about one: 60 dB."""
 KNOWN = 1e6
 """Shape of the noise precision's Gamma prior with mean 1/NOISE²: it is known to a thousandth."""
-NUMBERS = (5, 10, 15, 20, 25)
-"""Of true weights."""
 SAME = 0.01
 """Nats: ends that are nearer than this count as the same maximum; the solvers stop at 1e-6."""
 
@@ -54,10 +52,10 @@ def recovered(fit: Any, true: np.ndarray) -> bool:
     return set(np.argsort(-np.abs(fit.coef_))[: len(true)].tolist()) == set(true.tolist())
 
 
-def measure(equal: bool, repeats: int) -> dict[str, list[float]]:
+def measure(equal: bool, numbers: list[int], repeats: int) -> dict[str, list[float]]:
     """Print a line for each number of true weights and solver; return the shares recovered."""
     shares: dict[str, list[float]] = {solver: [] for solver in SOLVERS}
-    for n_true in NUMBERS:
+    for n_true in numbers:
         scores = {solver: [] for solver in SOLVERS}
         for seed in range(repeats):
             X, y, true = draw(n_true, equal, seed)
@@ -76,12 +74,12 @@ def measure(equal: bool, repeats: int) -> dict[str, list[float]]:
     return shares
 
 
-def figure_of(shares: dict[bool, dict[str, list[float]]], path: Path) -> None:
+def figure_of(shares: dict[bool, dict[str, list[float]]], numbers: list[int], path: Path) -> None:
     """Recovery by number of true weights, and the evidence against steps of one draw."""
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
     for ax, (equal, found) in zip(axes, shares.items(), strict=False):
         for solver, colour in SOLVERS.items():
-            ax.plot(NUMBERS, found[solver], "o-", color=colour, label=solver)
+            ax.plot(numbers, found[solver], "o-", color=colour, label=solver)
         title = "equal sizes" if equal else "normal weights"
         ax.set(xlabel="true weights", ylabel="share of draws recovered", ylim=(-0.03, 1.03), title=title)
     X, y, _ = draw(20, False, 0)
@@ -97,12 +95,13 @@ def figure_of(shares: dict[bool, dict[str, list[float]]], path: Path) -> None:
 def main() -> None:
     """Print the table and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--numbers", type=int, nargs="+", default=[5, 10, 15, 20, 25], help="of true weights")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--out", type=Path, default=FIGURES)
     given = parser.parse_args()
     header("weights", "true", "solver", "recovered", "highest of all", "nats below it", "steps", "seconds")
-    shares = {equal: measure(equal, given.repeats) for equal in (False, True)}
-    figure_of(shares, given.out / "wipf_nagarajan_2008.png")
+    shares = {equal: measure(equal, given.numbers, given.repeats) for equal in (False, True)}
+    figure_of(shares, given.numbers, given.out / "wipf_nagarajan_2008.png")
 
 
 if __name__ == "__main__":

@@ -59,7 +59,9 @@ def test_tipping_faul_2003(tmp_path):
 
 
 def test_slr_toolbox_keeps_what_the_toolbox_keeps(tmp_path):
-    output = run("slr_toolbox", "--features", "20", "--repeats", "1", "--out", str(tmp_path))
+    output = run(
+        "slr_toolbox", "--problems", "log_n200_d10", "--features", "20", "--repeats", "1", "--out", str(tmp_path)
+    )
     for algorithm in ("SLR-LAP", "SLR-VAR", "RLR-LAP", "RLR-VAR", "L1-SLR-LAP", "L1-SLR-c"):
         theirs, ours, both, *_ = cells(output, "log_n200_d10", algorithm)[2:]
         assert theirs == ours == both
@@ -68,7 +70,7 @@ def test_slr_toolbox_keeps_what_the_toolbox_keeps(tmp_path):
 
 
 def test_vb_logistic_bounds_agree_three_ways(tmp_path):
-    output = run("vb_logistic", "--iterations", "100", "--out", str(tmp_path))
+    output = run("vb_logistic", "--problems", "log_n200_d10", "--iterations", "100", "--out", str(tmp_path))
     for prior in ("one precision", "a precision for each weight"):
         program, _, note, ours, _, difference, falls = cells(output, "log_n200_d10", prior)[2:]
         assert float(ours) == pytest.approx(float(program), abs=1e-5)
@@ -79,7 +81,7 @@ def test_vb_logistic_bounds_agree_three_ways(tmp_path):
 
 
 def test_wipf_nagarajan_2008_recovers_few_weights(tmp_path):
-    output = run("wipf_nagarajan_2008", "--repeats", "1", "--out", str(tmp_path))
+    output = run("wipf_nagarajan_2008", "--numbers", "5", "--repeats", "1", "--out", str(tmp_path))
     for solver in ("reweighted-l1", "em", "fixed-point", "sequential"):
         assert cells(output, "normal", "5", solver)[3] == "100%"
     assert (tmp_path / "wipf_nagarajan_2008.png").exists()
