@@ -12,10 +12,12 @@ from test_documents import ROOT, python_blocks
 import sparsebayes
 from sparsebayes import inspection
 from sparsebayes.estimators import ESTIMATORS
+from sparsebayes.estimators._averaging import MAX_RANK, WIDEST
+from sparsebayes.estimators.logistic import LARGEST, TALL
 
 DOCS = ROOT / "docs"
 ELSEWHERE = {"CONTRIBUTING", "counts", "groups", "inspection", "noise", "outliers", "outputs", "positive", "progress"}
-ELSEWHERE |= {"saving", "scaling", "which_features"}
+ELSEWHERE |= {"interoperation", "saving", "scaling", "which_features"}
 """Pages whose code other tests run, because they also compare what it gives."""
 WITH_CODE = [path.stem for path in sorted(DOCS.glob("*.md")) if python_blocks(path.relative_to(ROOT))]
 
@@ -86,6 +88,12 @@ def test_the_choice_has_every_estimator_and_the_seconds_that_are_measured():
     assert told == [repr(model).replace("'", '"') for model, *_ in chooser["SECONDS"]]
 
 
+def test_the_size_limits_are_those_of_the_code():
+    page = (DOCS / "which_estimator.md").read_text()
+    assert f"averages up to {WIDEST:,} features, if rows or features are {MAX_RANK:,} or fewer" in page
+    assert f"averages up to {LARGEST:,} numbers in X, or from {TALL} rows per feature on" in page
+
+
 def pages_linked_from(page):
     """Names of the pages that a page links to, by text or by its list of contents."""
     text = page.read_text()
@@ -117,6 +125,26 @@ def test_a_newcomers_question_is_answered_two_clicks_away(question, answer):
     assert links
     assert all(anchor for _, anchor in links)
     assert {page.lower() for page, _ in links} <= within_two_clicks(without={"questions"})
+
+
+def cells(text, command):
+    """Columns of the first table below a command, by the words at their top; the first cell of each row by its code."""
+    table = text.split(command)[1].split("\n\n")[1].splitlines()
+    head, _, *rows = [[cell.strip(" *") for cell in line.strip("|").split("|")] for line in table]
+    return {
+        (re.sub(r".*(`.+`).*", r"\1", row[0]), name): cell
+        for row in rows
+        for name, cell in zip(head, row, strict=True)
+        if name
+    }
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_benchmarks():
+    command = "python benchmarks/averaging.py --only designs --seeds 6"
+    short, long = (cells((ROOT / page).read_text(), command) for page in ("README.md", "docs/benchmarks.md"))
+    long |= {(row, "claims that are true"): long[row, "claimed features that are true"] for row, _ in list(long)}
+    assert len(short) == 15
+    assert short.items() <= long.items()
 
 
 def test_the_readme_fits_on_a_page():

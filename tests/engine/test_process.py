@@ -322,7 +322,7 @@ def test_labels_have_the_evidence_and_the_corrected_mode_of_a_dense_computation(
     weight = weight if weighted else np.ones(30)
     t = (y > np.median(y)).astype(float)
     problem = label_problem(X, t, weight, intercept)
-    result = solve_labels(problem, 3.0)
+    result = solve_labels(problem, 3.0 * VARIANCE_FACTORS)
     s = 1 / result.alpha[0]
     assert s / 3.0 in VARIANCE_FACTORS
     mode, evidence, covariance = dense_mode(KERNEL(X, X), t, weight, s, intercept)
@@ -336,13 +336,12 @@ def test_labels_have_the_evidence_and_the_corrected_mode_of_a_dense_computation(
     assert_allclose(result.level + Phi @ result.posterior.mean, mean, atol=1e-5)
 
 
-def test_the_corrected_mode_is_nearer_to_the_mean_of_the_posterior(monkeypatch):
+def test_the_corrected_mode_is_nearer_to_the_mean_of_the_posterior():
     """Three rows with one label each, no intercept: the mean by quadrature."""
-    monkeypatch.setattr(process, "VARIANCE_FACTORS", np.ones(1))
     X, _, _ = rows(3)
     K, t, s = KERNEL(X, X), np.array([1.0, 1.0, 0.0]), 1.0
     problem = label_problem(X, t, np.ones(3), False)
-    result = solve_labels(problem, s)
+    result = solve_labels(problem, np.array([s]))
     found = problem.design.columns(slice(None)) @ result.posterior.mean
     nodes, mass = hermite_grid(3)
     f = nodes @ np.linalg.cholesky(s * K).T
@@ -388,11 +387,10 @@ def refitted(K, t, s):
     return total
 
 
-def test_the_variance_is_that_under_which_labels_of_other_rows_are_most_probable(overlapping, densities, monkeypatch):
+def test_the_variance_is_that_under_which_labels_of_other_rows_are_most_probable(overlapping, densities):
     X, t = overlapping
     tried = 4.0 ** np.arange(-3, 5)
-    monkeypatch.setattr(process, "VARIANCE_FACTORS", tried)
-    found = 1 / solve_labels(label_problem(X, t, np.ones(40), True), 1.0).alpha[0]
+    found = 1 / solve_labels(label_problem(X, t, np.ones(40), True), tried).alpha[0]
     at = int(np.argmax(densities))
     assert found == pytest.approx(tried[at])
     assert len(densities) == at + 2 < len(tried)  # one more was tried, and then none
@@ -402,6 +400,13 @@ def test_the_variance_is_that_under_which_labels_of_other_rows_are_most_probable
     assert_allclose(densities[:at], fitted[:at], atol=0.5)
 
 
+def test_a_single_variance_is_not_judged(overlapping, densities):
+    X, t = overlapping
+    result = solve_labels(label_problem(X, t, np.ones(40), True), np.array([7.0]))
+    assert result.alpha[0] == pytest.approx(1 / 7)
+    assert not densities
+
+
 def test_labels_of_integer_weights_are_repeated_rows(overlapping):
     X, t = overlapping
     times = np.random.default_rng(3).integers(1, 4, 40)
@@ -409,7 +414,7 @@ def test_labels_of_integer_weights_are_repeated_rows(overlapping):
     weighted = label_problem(X, t, times.astype(float), True)
     columns = own_scale(DenseRows.of(Features.of(KERNEL, X[again], X, 1e9, MAX_CENTRES).G), np.ones(len(again)), True)
     repeated = replace(weighted, design=columns.unweighted(), t=t[again], weight=np.ones(len(again)))
-    one, other = solve_labels(weighted, 0.5), solve_labels(repeated, 0.5)
+    one, other = (solve_labels(each, 0.5 * VARIANCE_FACTORS) for each in (weighted, repeated))
     assert_array_equal(one.alpha, other.alpha)
     assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-7)
     assert_allclose(one.posterior.mean, other.posterior.mean, atol=1e-5)

@@ -208,26 +208,28 @@ def solve(problem: LeastSquares) -> Result:
     )
 
 
-def solve_labels(problem: Problem, variance: float) -> Result:
-    """Labels 0 and 1 on columns that share one prior variance.
+def solve_labels(problem: Problem, variances: FloatArray) -> Result:
+    """Labels 0 and 1 on columns that share one prior variance, one of those given.
 
     Laplace's evidence takes the variance too large where classes are nearly separable, and the bound's maximum is too
-    small. So it is the multiple of the latter under which held-out labels are most probable, as far as that grows.
+    small. So it is the one under which held-out labels are most probable, as far as that grows along `variances`
+    (`VARIANCE_FACTORS` times the bound's).
     """
     design = problem.design.keep(np.arange(problem.design.n_columns))
     point, nobody, best, highest = problem.base_mode(design.n_columns), np.full(len(problem.t), -1), None, -np.inf
-    for factor in VARIANCE_FACTORS:
-        alpha = np.full(design.n_columns, 1 / (factor * variance))
+    for variance in variances:
+        alpha = np.full(design.n_columns, 1 / variance)
         point = point.settled(problem, design, alpha)
         view = point.view(problem, design, alpha)
         value = point.value(problem, design, view, alpha) + problem.prior.scale_term(alpha)
         result = _at_mode(view, alpha, value)
         means = posterior_means(problem, point, view)
-        density = float(problem.weight @ label_density(problem, result, nobody, means.shift_by_others))
-        if best is not None and density <= highest:
-            break
-        posterior = replace(view.posterior, mean=means.w)
-        best, highest = replace(result, posterior=posterior, level=means.level), density
+        if len(variances) > 1:
+            density = float(problem.weight @ label_density(problem, result, nobody, means.shift_by_others))
+            if best is not None and density <= highest:
+                break
+            highest = density
+        best = replace(result, posterior=replace(view.posterior, mean=means.w), level=means.level)
     assert best is not None
     return best
 

@@ -1,7 +1,7 @@
 """Relevance vector machine for classification."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,7 +17,7 @@ from sparsebayes.engine import glm, softmax
 from sparsebayes.engine.kernel_regression import own_scale
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.process import label_centres, solve_labels
+from sparsebayes.engine.process import VARIANCE_FACTORS, label_centres, solve_labels
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
@@ -55,8 +55,17 @@ class LabelProcess:
     """A Gaussian process for the log-odds of a class."""
 
     process: ProcessDesign
-    variance: float
-    """Prior variance of the log-odds, a typical one of the classes."""
+    variances: FloatArray
+    """Prior variances of the log-odds that are tried, in this order."""
+
+
+class Judged(NamedTuple):
+    """What held-out rows say of a Gaussian process."""
+
+    gain: float
+    """Log probability of their labels above that under sparse models."""
+    variances: list[float]
+    """Prior variances that were best in each fold, for each class that was tried."""
 
 
 def log_probability(fit: KernelFit, X: FloatArray, t: FloatArray) -> FloatArray:
@@ -225,28 +234,35 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
         process = process_design(self.vectors, inputs.design, lambda: chosen.signal, most) if offered else None
         if process is None:
             return self._fit_all(inputs, codes, weight)
-        variance = float(np.median(chosen.signal.variance))
-        if self.vectors == "auto" and not self._process_predicts_better(process, variance, codes, weight):
-            return self._fit_all(inputs, codes, weight)
-        return self._fit_all(LabelProcess(process, variance), codes, weight)
+        variances = np.asarray(VARIANCE_FACTORS * np.median(chosen.signal.variance), np.float64)
+        dense = LabelProcess(process, variances)
+        several = len(self.classes_) > 2
+        if self.vectors == "auto" or several:
+            judged = self._judge(dense, codes, weight)
+            if self.vectors == "auto" and judged.gain <= 0:
+                return self._fit_all(inputs, codes, weight)
+            if several and judged.variances:
+                dense = replace(dense, variances=np.array([np.median(judged.variances)]))
+        return self._fit_all(dense, codes, weight)
 
-    def _process_predicts_better(
-        self, process: ProcessDesign, variance: float, codes: AnyArray, weight: FloatArray
-    ) -> bool:
-        """Whether a Gaussian process gives labels of other folds a higher probability than sparse models do."""
-        gain, design = 0.0, process.design
+    def _judge(self, process: "LabelProcess", codes: AnyArray, weight: FloatArray) -> "Judged":
+        """How much more probable a Gaussian process makes labels of other folds than sparse models do."""
+        gain, variances, design = 0.0, [], process.process.design
         for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
             v, X = weight[train], design.X[test]
             sparse = self._standardise(design.subset(train, weight), v)
-            dense = LabelProcess(process.subset(train, weight), variance)
+            dense = replace(process, process=process.process.subset(train, weight))
             for k in judged_classes(len(self.classes_)):
                 t = (codes == k).astype(np.float64)
                 if len(np.unique(t[train])) == 2:
-                    rival, fit = self._fit_binary(dense, t[train], v), self._fit_binary(sparse, t[train], v)
-                    gain += float(
-                        weight[test] @ (log_probability(rival, X, t[test]) - log_probability(fit, X, t[test]))
-                    )
-        return gain > 0
+                    rival = self._fit_binary(dense, t[train], v)
+                    assert rival.left_out is not None
+                    variances.append(rival.left_out.signal)
+                    if self.vectors == "auto":
+                        fit = self._fit_binary(sparse, t[train], v)
+                        more = log_probability(rival, X, t[test]) - log_probability(fit, X, t[test])
+                        gain += float(weight[test] @ more)
+        return Judged(gain, variances)
 
     def _has_flat_intercept(self) -> bool:
         return self.fit_intercept and self.intercept_prior == "flat"
@@ -279,7 +295,7 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
         """A Gaussian process in the place of a sparse model."""
         columns = own_scale(inputs.process.columns, weight, self._has_flat_intercept()).unweighted()
         problem = self._problem(columns, t, weight)
-        result = solve_labels(problem, inputs.variance)
+        result = solve_labels(problem, inputs.variances)
         fit = glm_fit(problem, result, columns.n_columns)
         return inputs.process.kernel_fit(fit, 1 / float(result.alpha[0]))
 
