@@ -43,6 +43,15 @@ def test_counts_of_nothing_but_noise_rarely_keep_a_feature():
     assert sum(n > 0 for n in kept) <= 4
 
 
+@pytest.mark.parametrize("call", ["fit", "predict", "predict_interval", "score"])
+def test_an_offset_is_refused_with_the_remedy(call):
+    X, y = draw(d=5)
+    model = SparsePoissonRegressor(average=False).fit(X, y)
+    arguments = (X, y) if call in ("fit", "score") else (X,)
+    with pytest.raises(TypeError, match=r"exposure=np\.exp\(offset\)"):
+        getattr(model, call)(*arguments, offset=np.zeros(len(y)))
+
+
 def test_exposure_is_an_offset():
     hours = np.random.default_rng(5).uniform(0.2, 20, 200)
     X, y = draw(exposure=hours)

@@ -13,7 +13,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils import get_tags
 
-from sparsebayes import ARDRegressor, SparseLogisticRegression, StabilitySelector, VBLogisticRegression
+from sparsebayes import (
+    ARDRegressor,
+    BLSRegressor,
+    PCVMClassifier,
+    RVMClassifier,
+    RVMRegressor,
+    SparseLogisticRegression,
+    StabilitySelector,
+    VBLogisticRegression,
+)
 
 
 def thinned(X, rng):
@@ -42,6 +51,19 @@ def test_the_model_is_that_of_dense_rows(selector, data_for, form, rng):
         assert_allclose(found.predict_interval(form(X)), dense.predict_interval(X), rtol=tolerance, atol=1e-8)
     if hasattr(found, "sample_y"):
         assert_allclose(found.sample_y(form(X), 2, 0), dense.sample_y(X, 2, 0), rtol=tolerance, atol=1e-6)
+
+
+@pytest.mark.parametrize("cls", [RVMRegressor, BLSRegressor, RVMClassifier, PCVMClassifier])
+def test_kernel_models_make_them_dense(cls, rng):
+    X = thinned(rng.standard_normal((60, 3)), rng)
+    y = X[:, 0] + 0.1 * rng.standard_normal(60)
+    y = y > 0 if is_classifier(cls()) else y
+    predict = "predict_proba" if is_classifier(cls()) else "predict"
+    dense, found = cls().fit(X, y), cls().fit(sparse.csr_array(X), y)
+    assert_allclose(getattr(found, predict)(sparse.csc_matrix(X)), getattr(dense, predict)(X), rtol=1e-12)
+    wide = sparse.csr_array((60, 10**8))
+    with pytest.raises(ValueError, match=r"makes sparse rows dense, which takes 44.7 GiB here: reduce X"):
+        cls().fit(wide, y)
 
 
 def test_weights_and_rows_of_weight_zero(rng):

@@ -82,7 +82,7 @@ class Flips:
     picked: list[int]
     total: float
     log_total: float
-    rest: float
+    rest: FloatArray | float
     s: FloatArray
     q: FloatArray
     p: FloatArray
@@ -90,7 +90,7 @@ class Flips:
     variance: FloatArray
     log_in: FloatArray
     eagerness: FloatArray
-    sums: tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]
+    sums: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray | float, float]
     def __init__(
         self,
         gram_row: Callable[[int], FloatArray],
@@ -99,6 +99,7 @@ class Flips:
         log_prior: FloatArray,
         n: float,
         spread: float,
+        shares_noise: bool = False,
         *,
         steepest: float,
         rounding: float,
@@ -111,7 +112,7 @@ class Flips:
         by_rows: bool,
         s: FloatArray,
         q: FloatArray,
-        rest: float,
+        rest: FloatArray | float,
         c: float,
         log_odds: FloatArray,
     ) -> None: ...

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -48,8 +49,8 @@ class Averaged:
     """Of each weight, zero where it is out."""
     sizes: FloatArray
     """Probability of 0, 1, … columns."""
-    rest: float
-    """Mean of ρ, from which the noise follows."""
+    rest: Any
+    """Mean of ρ, from which the noise follows; for several outputs an entry for each."""
     draws: list[Draw]
     error: float
     """Largest standard error of an inclusion probability, from the spread between the chains."""
@@ -151,7 +152,7 @@ def summary(chains: list[list[Stretch]], n_flips: int) -> Averaged:
         mean=mean,
         std=np.sqrt(np.maximum(second - mean**2, 0.0)),
         sizes=sizes,
-        rest=float(rest),
+        rest=rest,
         draws=draws,
         error=float(each_probability.std(axis=0, ddof=1).max() / np.sqrt(len(chains))) if several else 0.0,
         effective_size=float(shares.sum() ** 2 / (shares**2).sum()),

@@ -90,7 +90,7 @@ class Chain:
         odds = sets.prior.log_odds(self.slab)
         if len(sets.forced):  # which the size of a set does not count
             odds = np.concatenate([np.repeat(odds[0], len(sets.forced)), odds])
-        rest = max(float(spectrum.rest(np.array(self.c))), sets.floor)
+        rest = np.maximum(spectrum.rest(np.array(self.c)), sets.floor)
         self.flips.place(
             active, others[: 0 if by_rows else None], spectrum.inner(self.c), by_rows, s, q, rest, self.c, odds
         )

@@ -4,6 +4,9 @@ Given a set S and the ratio c of prior variance to noise, the weights are integr
 all that a flip needs is s_j = φ_jᵀ M φ_j, q_j = φ_jᵀ M t and ρ = tᵀ M t (docs/mathematics.md, section 9). They follow
 every flip by an update of rank one, for all columns at once. This is the NumPy form; `native/flips.hpp` is the compiled
 one.
+
+Several outputs can share the set. t then has a column for each of them, and so have q, the weights and their variances;
+ρ has an entry for each. M, and with it s, is common to all (section 9.6).
 """
 
 from collections.abc import Callable
@@ -32,7 +35,7 @@ class Sums(NamedTuple):
     of every column would have less noise one by one, but their sums, the predictions, would have more."""
     sizes: FloatArray
     """Of states with 0, 1, … columns."""
-    noise: float
+    noise: FloatArray | float
     """Of ρ."""
     total: float
 
@@ -40,7 +43,8 @@ class Sums(NamedTuple):
 class Flips:
     """A set of columns, and what each column brings given the others.
 
-    With `n` finite the noise variance is integrated out, with the prior 1/σ²; with `n` infinite it is one.
+    With `n` finite the noise variance is integrated out, with the prior 1/σ²; with `n` infinite it is one. Several
+    outputs have a noise variance each or, with `shares_noise`, one for all.
     """
 
     def __init__(
@@ -51,6 +55,7 @@ class Flips:
         log_prior: FloatArray,
         n: float,
         spread: float,
+        shares_noise: bool = False,
     ) -> None:
         self.gram_row = gram_row
         """Φᵀφ_j."""
@@ -61,6 +66,8 @@ class Flips:
         self.log_prior = log_prior
         """Log prior odds of each column, on top of those of the set's size; infinite: always in, or never."""
         self.n = n
+        """Degrees of freedom that tell of one noise variance."""
+        self.shares_noise = shares_noise
         self.spread = spread
         """κ/D: how eagerly columns are tried that are unlikely to be in."""
         self.movable = np.isfinite(log_prior)
@@ -68,8 +75,9 @@ class Flips:
         self.inside = np.zeros(len(log_prior), dtype=bool)
         self.active: list[int] = []
         """The columns inside, in the order of `inner` and `gram`."""
-        zeros = np.zeros_like(log_prior)
-        self.sums = Sums(zeros, zeros.copy(), zeros.copy(), np.zeros(len(log_prior) + 1), 0.0, 0.0)
+        weights = np.zeros_like(projection)
+        included, sizes = np.zeros_like(log_prior), np.zeros(len(log_prior) + 1)
+        self.sums = Sums(included, weights, weights.copy(), sizes, np.zeros(projection.shape[1:]), 0.0)
         self.total, self.log_total = 1.0, 0.0
         self.picked: list[int] = []
         """One set of the last run, chosen with the states' weights."""
@@ -82,7 +90,7 @@ class Flips:
         by_rows: bool,
         s: FloatArray,
         q: FloatArray,
-        rest: float,
+        rest: FloatArray,
         c: float,
         log_odds: FloatArray,
     ) -> None:
@@ -98,29 +106,34 @@ class Flips:
         novelty, q = 1 + self.c * self.s, self.q.copy()
         if self.by_rows:
             left = np.maximum(1 - self.c * self.s[self.inside], ROUNDING)
-            novelty[self.inside], q[self.inside] = 1 / left, self.q[self.inside] / left
+            novelty[self.inside], q[self.inside] = 1 / left, (self.q[self.inside].T / left).T
         else:  # the inverse has the digits that 1 - c s has lost
             own = np.diag(self.inner)
-            novelty[self.active], q[self.active] = self.c / own, self.inner @ self.projection[self.active] / own
+            mean = self.inner @ self.projection[self.active]
+            novelty[self.active], q[self.active] = self.c / own, (mean.T / own).T
         return novelty, q
 
     def _weigh(self) -> None:
         """Probability of every column given the rest, and how eagerly each is flipped."""
         novelty, q = self._outside()
-        noise = self._find_odds(self.c * q**2 / novelty, np.log(novelty))
-        self.weight = self.c * q / novelty  # posterior mean if it is in
-        self.variance = noise * self.c / novelty
+        self.weight = (self.c * q.T / novelty).T  # posterior mean if it is in
+        noise = self._find_odds(self.weight * q, np.log(novelty))
+        self.variance = (noise.T * self.c / novelty).T
         self._find_eagerness()
 
     def _find_odds(self, explained: FloatArray, log_volume: FloatArray) -> FloatArray:
         """Log odds of each column from x and log u; returns the noise variance, were it in."""
         k, size = len(self.active), len(self.log_odds)
-        rest_without = self.rest + np.where(self.inside, explained, 0.0)
+        n_outputs = max(int(np.prod(explained.shape[1:])), 1)
+        rest_without = self.rest + np.where(self.inside, explained.T, 0.0).T
+        if self.shares_noise:
+            explained, rest_without = (each.sum(axis=1, keepdims=True) for each in (explained, rest_without))
         explained = np.minimum(explained, (1 - ROUNDING) * rest_without)
         learns_noise = np.isfinite(self.n)
         worth = -0.5 * self.n * np.log1p(-explained / rest_without) if learns_noise else 0.5 * explained
         prior = np.where(self.inside, self.log_odds[max(k - 1, 0)], self.log_odds[min(k, size - 1)])
-        self.log_in = worth - 0.5 * log_volume + prior + self.log_prior
+        worth = worth.reshape(len(prior), -1).sum(axis=1)
+        self.log_in = worth - 0.5 * n_outputs * log_volume + prior + self.log_prior
         self.p = 1 / (1 + np.exp(-np.clip(self.log_in, -STEEPEST, STEEPEST)))
         return (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else np.ones_like(explained)
 
@@ -149,8 +162,8 @@ class Flips:
             row = self._grow(j, factor)
         self.inside[j] = not self.inside[j]
         self.s = np.maximum(self.s - factor * row**2, 0.0)
-        self.q = self.q - factor * own_q * row
-        self.rest = max(self.rest - factor * own_q**2, TINY)
+        self.q = self.q - np.multiply.outer(row, factor * own_q)
+        self.rest = np.maximum(self.rest - factor * own_q**2, TINY)
         self._weigh()
 
     def _grow(self, j: int, factor: float) -> FloatArray:

@@ -36,8 +36,6 @@ class GroupFlips(Flips):
         self.there = members >= 0
         self.size = self.there.sum(axis=1)
         self.unit = np.eye(members.shape[1])
-        zeros = np.zeros_like(projection)
-        self.sums = self.sums._replace(first=zeros, second=zeros.copy())
 
     def place(
         self,
@@ -47,7 +45,7 @@ class GroupFlips(Flips):
         by_rows: bool,
         s: FloatArray,
         q: FloatArray,
-        rest: float,
+        rest: FloatArray,
         c: float,
         log_odds: FloatArray,
     ) -> None:
@@ -106,7 +104,7 @@ class GroupFlips(Flips):
             step = change @ self.q[columns]
             reduced = self._grow_group(j, columns)
         # M changes by reducedᵀ change reduced.
-        self.rest = max(self.rest + float(step @ np.linalg.solve(change, step)), TINY)
+        self.rest = np.maximum(self.rest + step @ np.linalg.solve(change, step), TINY)
         self.inside[j] = not self.inside[j]
         by_group = self._by_group(reduced)
         self.S = self.S + by_group.swapaxes(1, 2) @ change @ by_group

@@ -20,8 +20,9 @@ class Draw:
 
     active: IntArray
     weights: FloatArray
-    noise: float
-    level: float
+    """With several outputs a column for each; noise and level then have an entry for each."""
+    noise: Any
+    level: Any
     """Intercept at the columns' means, measured from the target's mean."""
     share: float = 0.0
 
@@ -48,7 +49,7 @@ class Sets:
         return NOISE_FLOOR * self.problem.n + 2 * self.problem.d if self.learns_noise else 0.0
 
     @cached_property
-    def energy(self) -> float:
+    def energy(self) -> FloatArray | float:
         """ρ of the empty set."""
         return self.problem.energy + self.floor
 
@@ -99,37 +100,44 @@ class Sets:
     def log_evidence(self, spectrum: Spectrum, k: int) -> FloatArray:
         """log p(set, c, t) for all c, with weights, noise and inclusion rate integrated out."""
         slabs = self.prior.slabs
-        rest = spectrum.rest(slabs)
+        fit = self._log_fit(spectrum.rest(slabs), spectrum.log_volume(slabs))
+        return self.prior.log_size(k - len(self.forced)) + fit
+
+    def _log_fit(self, rest: FloatArray, log_volume: FloatArray) -> FloatArray:
+        """log p(t | set, c) up to a constant, from ρ and log |I + cΦΦᵀ|."""
         fit = -0.5 * self.n * np.log(np.maximum(rest, self.floor)) if self.learns_noise else -0.5 * rest
-        return self.prior.log_size(k - len(self.forced)) + fit - 0.5 * spectrum.log_volume(slabs)
+        return fit - 0.5 * log_volume
 
     def draw(self, active: IntArray, c: float, rng: np.random.Generator) -> Draw:
         """Draw noise, weights and intercept of a set."""
         weights, noise = (self._draw_by_rows if self.by_rows(len(active)) else self._draw_by_columns)(active, c, rng)
         spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
-        return Draw(active, weights, noise, spread * rng.standard_normal())
+        return Draw(active, weights, noise, spread * rng.standard_normal(np.shape(noise)))
 
     def flips(self, spread: float) -> Any:
         """The state of a chain; `spread` says how eagerly unlikely columns are tried."""
         return make_flips(self.gram_row, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
-    def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
         """From the posterior's Cholesky factor."""
         precision, projection = self.gram(active), self.problem.projection[active]
         precision.flat[:: len(active) + 1] += 1 / c
         factor = factorise(precision)
         mean = factor.solve(projection)
-        noise = self._draw_noise(self.energy - float(projection @ mean), rng)
-        return mean + np.sqrt(noise) * factor.colour(rng.standard_normal(len(active))), noise
+        noise = self._draw_noise(self.energy - (projection * mean).sum(axis=0), rng)
+        return mean + np.sqrt(noise) * factor.colour(rng.standard_normal(mean.shape)), noise
 
-    def _draw_by_rows(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def _draw_by_rows(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
         """A draw from the prior, corrected by what the rows say of it (Bhattacharya and others 2016)."""
         Phi, t = self.rows[:, active], self.problem.t
         factor = factorise(np.eye(len(Phi)) + c * (Phi @ Phi.T))
-        noise = self._draw_noise(float(t @ factor.solve(t)) + self.problem.rest + self.floor, rng)
-        prior = np.sqrt(noise * c) * rng.standard_normal(len(active))
-        data = Phi @ prior + np.sqrt(noise) * rng.standard_normal(len(t))
+        noise = self._draw_noise((t * factor.solve(t)).sum(axis=0) + self.problem.rest + self.floor, rng)
+        prior = np.sqrt(noise * c) * rng.standard_normal((len(active), *t.shape[1:]))
+        data = Phi @ prior + np.sqrt(noise) * rng.standard_normal(t.shape)
         return prior + c * (Phi.T @ factor.solve(t - data)), noise
 
-    def _draw_noise(self, rest: float, rng: np.random.Generator) -> float:
-        return max(rest, self.floor) / (2 * rng.gamma(0.5 * self.n)) if self.learns_noise else 1.0
+    def _draw_noise(self, rest: FloatArray, rng: np.random.Generator) -> Any:
+        """The noise variance of each output, from its ρ."""
+        if not self.learns_noise:
+            return np.ones(np.shape(rest))
+        return np.maximum(rest, self.floor) / (2 * rng.gamma(0.5 * self.n, size=np.shape(rest)))

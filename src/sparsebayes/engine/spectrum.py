@@ -2,7 +2,8 @@
 
 M = (I + c Φ_S Φ_Sᵀ)⁻¹ has the same eigenvectors for every c, so that one eigenvalue decomposition gives the marginal
 likelihood on a whole grid of c, and s, q and ρ of all columns at any of them. It is taken of Φ_Sᵀ Φ_S or of Φ_S Φ_Sᵀ,
-whichever is smaller (docs/mathematics.md, section 9).
+whichever is smaller (docs/mathematics.md, section 9). With several targets t has a column for each, and so have p and
+q; ρ has an entry for each on its last axis.
 """
 
 from dataclasses import dataclass
@@ -43,11 +44,11 @@ class OfColumns:
     U: FloatArray
     p: FloatArray
     """Uᵀ Φ_Sᵀ t."""
-    energy: float
+    energy: FloatArray | float
     """‖t‖²."""
 
     @classmethod
-    def of(cls, gram: FloatArray, projection: FloatArray, energy: float) -> "OfColumns":
+    def of(cls, gram: FloatArray, projection: FloatArray, energy: FloatArray | float) -> "OfColumns":
         """From Φ_Sᵀ Φ_S and Φ_Sᵀ t."""
         e, U = np.linalg.eigh(gram)
         return cls(np.maximum(e, 0.0), U, U.T @ projection, energy)
@@ -58,7 +59,7 @@ class OfColumns:
 
     def rest(self, c: FloatArray) -> FloatArray:
         """‖t‖² less what the columns explain."""
-        return np.asarray(self.energy - (self.p**2 / (self.e + 1 / np.asarray(c)[..., None])).sum(axis=-1))
+        return np.asarray(self.energy - (1 / (self.e + 1 / np.asarray(c)[..., None])) @ self.p**2)
 
     def inner(self, c: float) -> FloatArray:
         """(Φ_Sᵀ Φ_S + I/c)⁻¹."""
@@ -68,7 +69,7 @@ class OfColumns:
         """By subtraction from the empty set's; what that leaves no digits of counts as explained."""
         turned, share = self.U.T @ others, 1 / (self.e + 1 / c)
         s = energy - share @ turned**2
-        q = projection - (share * self.p) @ turned
+        q = projection - turned.T @ (share * self.p.T).T
         lost = s < LOST * energy
         s[lost], q[lost] = 0.0, 0.0
         return s, q
@@ -82,11 +83,11 @@ class OfRows:
     U: FloatArray
     p: FloatArray
     """Uᵀ t."""
-    beyond: float
+    beyond: FloatArray | float
     """Squared length of the part of the target that no column can reach."""
 
     @classmethod
-    def of(cls, columns: FloatArray, t: FloatArray, beyond: float) -> "OfRows":
+    def of(cls, columns: FloatArray, t: FloatArray, beyond: FloatArray | float) -> "OfRows":
         """From Φ_S."""
         e, U = np.linalg.eigh(columns @ columns.T)
         return cls(np.maximum(e, 0.0), U, U.T @ t, beyond)
@@ -97,7 +98,7 @@ class OfRows:
 
     def rest(self, c: FloatArray) -> FloatArray:
         """Σ p²/(1 + c e)."""
-        return np.asarray((self.p**2 / (1 + np.multiply.outer(c, self.e))).sum(axis=-1) + self.beyond)
+        return np.asarray((1 / (1 + np.multiply.outer(c, self.e))) @ self.p**2 + self.beyond)
 
     def inner(self, c: float) -> FloatArray:
         """M."""
@@ -106,4 +107,4 @@ class OfRows:
     def factors(self, c: float, others: FloatArray, energy: FloatArray, projection: FloatArray) -> Factors:
         """Sums of positive terms."""
         turned, share = self.U.T @ others, 1 / (1 + c * self.e)
-        return share @ turned**2, (share * self.p) @ turned
+        return share @ turned**2, turned.T @ (share * self.p.T).T

@@ -8,8 +8,9 @@ from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.credible import CLAIMED
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.averaging import Averaged
+from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.sets import Draw
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, Units
 
 VISIBLE = 0.01
 """A feature that is in no draw and less probable than this is left out of the averaged weights."""
@@ -119,6 +120,24 @@ def averaged_fit(
         error=found.error,
         effective_size=found.effective_size,
         n_flips=found.n_flips,
+    )
+
+
+def regression_average(
+    single: LinearFit, found: Averaged, units: Units, problem: LeastSquares, origin: FloatArray, n: float
+) -> AveragedFit:
+    """Averages of a regression in the data's units; `n` degrees of freedom tell of the noise, unless it is known."""
+    known = problem.known_noise is not None
+    return averaged_fit(
+        single,
+        found,
+        units.scale,
+        origin,
+        level=units.centre if problem.flat_intercept else None,
+        mean_level=units.centre,
+        unit=units.unit,
+        noise=1.0 if known else found.rest / max(n - 2, 1.0),
+        freedom=np.inf if known else n,
     )
 
 

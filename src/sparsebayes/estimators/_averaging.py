@@ -71,17 +71,17 @@ class AveragingMixin:
     _credible: list[list[CredibleSet]]
     _store_single: Callable[[Sequence[LinearFit]], None]
 
-    def _chooses_average(self, shape: tuple[float, int], missing: list[str]) -> bool:
+    def _chooses_average(self, shape: tuple[float, int], missing: list[str], n_outputs: int = 1) -> bool:
         """Whether to average: "auto" does where that takes seconds and no price for a single model was set.
 
         `shape` are the numbers of rows and features; `missing` names the settings without which there is no averaged
-        form.
+        form. Where outputs share their features a flip changes numbers of every output.
         """
         if self.average is True and missing:
             raise ValueError(f"average=True needs {' and '.join(missing)}; set them, or average=False")
         if self.average != "auto":
             return bool(self.average)
-        takes_seconds = shape[1] <= WIDEST and min(shape) <= MAX_RANK
+        takes_seconds = shape[1] * n_outputs <= WIDEST and min(shape) <= MAX_RANK
         return not missing and takes_seconds and not isinstance(self.min_gain, Real)
 
     def _forget_averages(self) -> None:
@@ -134,7 +134,10 @@ class AveragingMixin:
         self.inclusion_probability_ = np.reshape([fit.probability for fit in fits], shape)
         self.n_features_posterior_ = _several([np.trim_zeros(fit.sizes, "b") for fit in fits], single)
         self.active_ = _several([np.flatnonzero(fit.probability >= CLAIMED) for fit in fits], single)
-        self._credible = [sets_of(fit, design) for fit, design in zip(fits, designs, strict=True)]
+        # Outputs that share their features have one set of models, and one array of its probabilities.
+        distinct = {id(fit.probability): (fit, design) for fit, design in zip(fits, designs, strict=True)}
+        found = {key: sets_of(*each) for key, each in distinct.items()}
+        self._credible = [found[id(fit.probability)] for fit in fits]
         self.chain_error_ = max(fit.error for fit in fits)
         self.effective_sample_size_ = min(fit.effective_size for fit in fits)
         self.n_flips_ = max(fit.n_flips for fit in fits)

@@ -22,6 +22,8 @@ BLOCK = 2**21
 """Numbers of a block of rows, or of its columns in the model, for which predictions are made at a time: 16 MB."""
 LEAST_ROWS = 256
 """Rows of a block, at least."""
+DENSE = 2**27
+"""Most numbers of sparse rows that are made dense for a kernel model: 1 GB."""
 NODES = 64
 """Numbers that a prediction takes for each row, at least: nodes of a quadrature."""
 
@@ -45,13 +47,28 @@ def validated(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray
     refuse_dask(model, X)
     keeps = isinstance(X, np.ndarray) and X.dtype == np.float32 and X.nbytes >= SINGLE
     forms = sparse_forms(model, ("csc", "csr"))
-    return validate_data(model, X, y, accept_sparse=forms, dtype=FLOATS if keeps else np.float64, **options)
+    X, y = validate_data(model, X, y, accept_sparse=forms, dtype=FLOATS if keeps else np.float64, **options)
+    return as_the_model_needs(model, X), y
 
 
 def validated_rows(model: Any, X: Any) -> Any:
     """Rows to be predicted."""
     check_is_fitted(model)
-    return validate_data(model, X, accept_sparse=sparse_forms(model, "csr"), dtype=FLOATS, reset=False)
+    X = validate_data(model, X, accept_sparse=sparse_forms(model, "csr"), dtype=FLOATS, reset=False)
+    return as_the_model_needs(model, X)
+
+
+def as_the_model_needs(model: Any, X: Any) -> Any:
+    """Sparse rows are made dense for kernel models, whose distances have nearly no zeros."""
+    if not (sparse.issparse(X) and getattr(model, "_needs_dense", False)):
+        return X
+    numbers = X.shape[0] * X.shape[1]
+    if numbers > DENSE:
+        raise ValueError(
+            f"{type(model).__name__} makes sparse rows dense, which takes {numbers / 2**27:.1f} GiB here: reduce X (by "
+            "TruncatedSVD, say), choose an estimator that is linear in the features, or give fewer rows at a time"
+        )
+    return X.toarray()
 
 
 def name_features(model: Any, n_features: int, names: Any) -> None:

@@ -54,9 +54,11 @@ class KernelMixin:
     tol: float
     max_iter: int
     verbose: int
+    _needs_dense = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 

@@ -15,13 +15,14 @@ from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import Chains, Odds, average_regression
 from sparsebayes.engine.regression import solve
-from sparsebayes.estimators._averaged import AveragedFit, averaged_fit, constant_average
+from sparsebayes.estimators._averaged import AveragedFit, constant_average, regression_average
 from sparsebayes.estimators._base import progress
 from sparsebayes.estimators._feature_prices import feature_prices
 from sparsebayes.estimators._heteroscedastic import fit_heteroscedastic
 from sparsebayes.estimators._lasso import weighted_lasso
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 from sparsebayes.estimators._moments import Target
+from sparsebayes.estimators._outputs import fit_outputs
 from sparsebayes.estimators._positive import check_positive, positive_fit, positive_of, signed_price, signed_prior
 from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 
@@ -32,6 +33,7 @@ class OutputFitsMixin:
     solver: str
     noise: str
     noise_freedom: str | float
+    shared_noise: bool
     positive: Any
     a: float
     b: float
@@ -50,7 +52,7 @@ class OutputFitsMixin:
     _group_odds: Callable[[Odds], Odds]
     _odds: Callable[..., Odds]
     _chains: Callable[[], Chains]
-    _chooses_average: Callable[[tuple[float, int], list[str]], bool]
+    _chooses_average: Callable[..., bool]
 
     def _fit_output(
         self,
@@ -79,6 +81,16 @@ class OutputFitsMixin:
             return single, None
         odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
         return single, regression.average(single, result, rows.X, odds, self._chains())
+
+    def _fit_jointly(
+        self, rows: FeatureDesign, Y: FloatArray, weight: FloatArray, flat: bool, averages: bool, known: float | None
+    ) -> list[tuple[LinearFit, AveragedFit | None]]:
+        """The same for outputs that share their features."""
+        price, usual = self._prices(rows.n_columns)
+        odds = self._odds(price, usual, np.isfinite(rows.unit))
+        shared, chains = self.shared_noise, self._chains() if averages else None
+        given = rows, Y, weight, flat, price, self._settings()
+        return fit_outputs(*given, shared_noise=shared, known=known, odds=odds, chains=chains)
 
     def _regress(
         self, flat: bool, rows: FeatureDesign, y: FloatArray, weight: FloatArray, averages: bool
@@ -160,30 +172,19 @@ class OutputFitsMixin:
             projection = None if projection is None else projection * ratio
             problem = replace(problem, t=problem.t * ratio, known_projection=projection, known_noise=1.0)
         found = average_regression(problem, odds, result.active, self._chains())
-        return single, averaged_fit(
-            single,
-            found,
-            units.scale,
-            rows.origin,
-            level=centre if flat else None,
-            mean_level=centre,
-            unit=units.unit,
-            noise=found.rest / max(problem.n - 2, 1.0) if known is None else 1.0,
-            freedom=problem.n if known is None else np.inf,
-        )
+        return single, regression_average(single, found, units, problem, rows.origin, problem.n)
 
     def _settings(self) -> Settings:
         return Settings(self.tol, self.max_iter, progress(self.verbose))
 
-    def _averages(self, shape: tuple[float, int], joint: bool = False) -> bool:
-        """Whether to average over models."""
+    def _averages(self, shape: tuple[float, int], n_outputs: int = 1) -> bool:
+        """Whether to average over models, which `n_outputs` have in common."""
         why = {
-            "multi_output='independent'": not joint,
             "positive=False": self._positive() is None,
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
-        return self._chooses_average(shape, [need for need, holds in why.items() if not holds])
+        return self._chooses_average(shape, [need for need, holds in why.items() if not holds], n_outputs)
 
     def _choose_solver(self, problem: LeastSquares) -> str:
         if self.solver != "auto":

@@ -9,7 +9,10 @@ from sparsebayes.core.prices import PerUnit
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.design import FeatureDesign
 from sparsebayes.engine.loop import Settings
+from sparsebayes.engine.model_average import Chains, Odds
+from sparsebayes.engine.output_sets import average_outputs
 from sparsebayes.engine.outputs import OutputsProblem, solve_outputs
+from sparsebayes.estimators._averaged import AveragedFit, constant_average, regression_average
 from sparsebayes.estimators._linear import LinearFit, Units, constant_fit
 
 
@@ -45,17 +48,21 @@ def fit_outputs(
     *,
     shared_noise: bool,
     known: float | None,
-) -> list[LinearFit]:
-    """One fit per output (columns of Y), all with the same features and relative precisions.
+    odds: Odds,
+    chains: Chains | None,
+) -> list[tuple[LinearFit, AveragedFit | None]]:
+    """The best single model of every output (columns of Y), and its average over models where there are `chains`.
 
-    With `shared_noise`, or with a `known` noise variance, all outputs have one unit, so that one noise variance and one
-    prior serve all. Outputs without any spread say nothing of the features.
+    All outputs have the same features and relative precisions. With `shared_noise`, or with a `known` noise variance,
+    they have one unit, so that one noise variance and one prior serve all. Outputs without any spread say nothing of
+    the features.
     """
     n_features, (centre, unit) = rows.n_columns, spreads(Y, weight, flat)
     varies = np.flatnonzero(unit > 0)
-    fits = [constant_fit(float(level), flat, n_features, float(np.max(price))) for level in centre]
+    singles = [constant_fit(float(level), flat, n_features, float(np.max(price))) for level in centre]
+    averages = [None if chains is None else constant_average(single, n_features) for single in singles]
     if not len(varies):
-        return fits
+        return list(zip(singles, averages, strict=True))
     shared_noise = shared_noise or known is not None
     if shared_noise:
         unit = np.full_like(unit, np.sqrt((unit[varies] ** 2).mean()))
@@ -72,5 +79,14 @@ def fit_outputs(
     for k, result, own in zip(varies, found.outputs, unit[varies] * found.unit, strict=True):
         fit = Units(float(centre[k]), float(own), rows.unit / own).fit(problem, result, n_features)
         path = found.path - problem.n * float(np.log(unit[varies]).sum())
-        fits[k] = replace(fit, path=path, min_gain=T * fit.min_gain)
-    return fits
+        singles[k] = replace(fit, path=path, min_gain=T * fit.min_gain)
+    if chains is not None:
+        if known is not None:  # in units of the noise
+            problem, unit = problem.rescaled(np.sqrt(known) / unit[varies]), np.full_like(unit, np.sqrt(known))
+            problem = replace(problem, known_noise=1.0)
+        means = average_outputs(problem, odds, found.outputs[0].active, chains, shares_noise=shared_noise)
+        n = problem.n * (T if shared_noise else 1)
+        for k, average in zip(varies, means, strict=True):
+            own = Units(float(centre[k]), float(unit[k]), rows.unit / unit[k])
+            averages[k] = regression_average(singles[k], average, own, problem, rows.origin, n)
+    return list(zip(singles, averages, strict=True))

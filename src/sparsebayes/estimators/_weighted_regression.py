@@ -69,7 +69,9 @@ def _fit_output(
             return resized.annotate(regression.process_fit(process, target))
     columns = solver.standardise(design.columns, target.weight, target.flat)
     start = start_on(columns.unit, found.fit) if len(found.fit.active) else None
-    result = solver.solve(target.problem(columns, VECTOR_PRICE), design.own_column, start)
+    # At weights of a process no vector is charged for: the sparse models of the folds were not charged either.
+    price = VECTOR_PRICE if vectors == "sparse" else 0.0
+    result = solver.solve(target.problem(columns, price), design.own_column, start)
     result.result.trace.infos[:0] = found.trace.infos
     return found.annotate(regression.in_data_units(design, target, result))
 

@@ -13,13 +13,13 @@ from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
 from sparsebayes.estimators._elsewhere import streamed
-from sparsebayes.estimators._feature_prices import MIN_GAIN, feature_prices
+from sparsebayes.estimators._feature_prices import MIN_GAIN
 from sparsebayes.estimators._groups import GROUPS, GroupsMixin
 from sparsebayes.estimators._linear import LinearFit
 from sparsebayes.estimators._moments import MomentsMixin, Target, projected
 from sparsebayes.estimators._noise import REMEDIES, NoiseMixin
 from sparsebayes.estimators._output_fits import OutputFitsMixin
-from sparsebayes.estimators._outputs import check_joint, fit_outputs
+from sparsebayes.estimators._outputs import check_joint
 from sparsebayes.estimators._positive import (
     POSITIVE,
 )
@@ -66,8 +66,7 @@ class ARDRegressor(
     multi_output : {"independent", "joint"}, default="independent"
         For 2-D y. "independent": one model for each output. "joint": a feature is relevant for all outputs or for none,
         with one relative precision for all (docs/outputs.md); `min_gain` is then asked of all outputs together. It
-        needs Gaussian noise, `solver` "auto" or "sequential", `a=b=c=d=0`, a flat intercept and `warm_start=False`,
-        and does not average over models.
+        needs Gaussian noise, `solver` "auto" or "sequential", `a=b=c=d=0`, a flat intercept and `warm_start=False`.
     shared_noise : bool, default=False
         With `multi_output="joint"`: whether all outputs have the same noise variance. Otherwise each has its own,
         unless `noise_variance` is given.
@@ -104,10 +103,10 @@ class ARDRegressor(
     average : bool or "auto", default="auto"
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
-        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features, if there are no
-        more than 2,000 rows or 2,000 features, with Gaussian noise (up to 1,000,000 numbers in X with
-        `noise="outliers"`, never with Student noise), unless `min_gain` is a number, which sets the price of a single
-        model.
+        is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features (features times
+        outputs with `multi_output="joint"`), if there are no more than 2,000 rows or 2,000 features, with Gaussian
+        noise (up to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a
+        number, which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
@@ -312,7 +311,7 @@ class ARDRegressor(
         known = self._known_noise(given.scale)
         joint = self.multi_output == "joint" and y.ndim > 1
         self._read_groups(joint)
-        averages = self._averages(X.shape, joint)
+        averages = self._averages(X.shape, y.shape[1] if joint else 1)
         if self.noise != "gaussian" and averages:
             averages = self._averages_robustly(int(np.prod(X.shape)), weight)
         previous = self._single_fits() if self.warm_start else []
@@ -325,18 +324,15 @@ class ARDRegressor(
         starts = [*previous, *[None] * len(outputs)]
         if joint:
             check_joint(self)
-            price, settings = feature_prices(self, float(np.log(X.shape[1]))), self._settings()
-            with threads_for(X.size):
-                fits = fit_outputs(rows, y, weight, flat, price, settings, shared_noise=self.shared_noise, known=known)
-            self._store([given.back(fit) for fit in fits], single=False)
-            self._warn(REMEDIES[self.noise])
-            return self
         with threads_for(X.size):
-            parts = zip(outputs, projected(targets, rows), starts, strict=False)
-            found = [
-                self._fit_output(rows, output, weight, target, flat, start, averages, known)
-                for output, target, start in counted(parts, len(outputs), "output")
-            ]
+            if joint:
+                found = self._fit_jointly(rows, y, weight, flat, averages, known)
+            else:
+                parts = zip(outputs, projected(targets, rows), starts, strict=False)
+                found = [
+                    self._fit_output(rows, output, weight, target, flat, start, averages, known)
+                    for output, target, start in counted(parts, len(outputs), "output")
+                ]
         found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]
         self._store_found(found, rows, averages, single=y.ndim == 1)
         if self.noise != "gaussian":

@@ -1,8 +1,10 @@
 """Sparse Poisson regression: counts with a log link."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -36,6 +38,24 @@ from sparsebayes.estimators._validation import checked_weight
 TYPICAL = 1.0
 """Typical prior variance of a log rate's weight: a feature that is one standard deviation higher may double the rate or
 more, but seldom makes it ten times larger."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def refuse_offset(method: F) -> F:
+    """Say how an offset is given: R and statsmodels call the logarithm of the exposure so."""
+
+    @wraps(method)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        if "offset" in named:
+            raise TypeError(
+                f"{method.__name__}() takes no offset: the offset is the logarithm of the exposure, so give "
+                "exposure=np.exp(offset)"
+            )
+        return method(self, *args, **named)
+
+    return cast("F", checked)
 
 
 class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, LinearRegressor):
@@ -179,6 +199,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         tags.target_tags.positive_only = True
         return tags
 
+    @refuse_offset
     @streamed
     @whole_fit
     @fit_context(prefer_skip_nested_validation=True)
@@ -195,7 +216,8 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts: an integer weight is the same as repeated rows.
         exposure : array-like of shape (n_samples,), optional
-            Time, area or population at risk of each row, positive. The rate is proportional to it.
+            Time, area or population at risk of each row, positive. The rate is proportional to it. (Other packages
+            take its logarithm as `offset`: give `exposure=np.exp(offset)`.)
         """
         X, y, weight, counts = self._validated(X, y, sample_weight)
         offset = _log_exposure(exposure, len(counts))[counts]
@@ -274,6 +296,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         """Posterior mean of the rate, block by block."""
         return over_blocks(self._moments, X, offset, width=self._width)[0]
 
+    @refuse_offset
     @lazily
     def predict(
         self, X: Any, return_std: bool = False, *, exposure: Any = None
@@ -294,6 +317,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         variance = variance + self._excess * (variance + mean**2)
         return (mean, np.sqrt(mean + variance)) if return_std else mean
 
+    @refuse_offset
     @lazily
     def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
         """Central interval of new counts: lower and upper end, both included, on the last axis.
@@ -312,6 +336,7 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
 
         return over_blocks(interval, X, _log_exposure(exposure, X.shape[0]), width=self._width)
 
+    @refuse_offset
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, exposure: Any = None) -> float:
         """D², the share of the Poisson deviance that is explained.
 

@@ -57,6 +57,28 @@ nb::object gram(const State &state) {
     return array(std::move(all), state.problem.n_columns(), 2);
 }
 
+// Numbers of a vector, or of a matrix column by column.
+Vector by_columns(nb::handle array) {
+    if (nb::cast<size_t>(nb::getattr(array, "ndim")) < 2) return numbers(array);
+    const Matrix view = nb::cast<Matrix>(array);
+    Vector copy(view.shape(0) * view.shape(1));
+    for (size_t b = 0; b < view.shape(1); ++b)
+        for (size_t a = 0; a < view.shape(0); ++a)
+            copy[b * view.shape(0) + a] = view.data()[static_cast<std::int64_t>(a) * view.stride(0) +
+                                                      static_cast<std::int64_t>(b) * view.stride(1)];
+    return copy;
+}
+
+// Of every weight: a vector or, with several outputs, a column for each.
+nb::object of_weights(const Flips &flips, const Vector &values) {
+    return array(values, flips.size(), flips.has_outputs ? 2 : 1);
+}
+
+// Of every output.
+nb::object of_outputs(const Flips &flips, const Vector &values) {
+    return flips.has_outputs ? array(values) : nb::cast(values[0]);
+}
+
 double logdet(const State &state) {
     double value = -2 * state.posterior.half_logdet;
     for (const double each : state.alpha_inside()) value -= std::log(each);
@@ -220,21 +242,25 @@ NB_MODULE(_native, module) {
         .def(
             "__init__",
             [](Flips *self, nb::object gram_row, Rows rows, nb::handle projection, nb::handle log_prior, double n,
-               double spread, double steepest, double rounding) {
+               double spread, bool shares_noise, double steepest, double rounding) {
                 const auto ask = [gram_row](std::int64_t j) {
                     nb::gil_scoped_acquire lock;
                     return numbers(gram_row(j));
                 };
-                new (self) Flips(ask, rows.data(), rows.shape(0), numbers(projection), numbers(log_prior), n, spread,
-                                 steepest, rounding);
+                new (self) Flips(ask, rows.data(), rows.shape(0), by_columns(projection), numbers(log_prior), n, spread,
+                                 shares_noise, steepest, rounding);
+                self->has_outputs = nb::cast<size_t>(nb::getattr(projection, "ndim")) > 1;
             },
-            "gram_row"_a, "rows"_a, "projection"_a, "log_prior"_a, "n"_a, "spread"_a, nb::kw_only(), "steepest"_a,
+            "gram_row"_a, "rows"_a, "projection"_a, "log_prior"_a, "n"_a, "spread"_a, "shares_noise"_a = false,
+            nb::kw_only(), "steepest"_a,
             "rounding"_a, nb::keep_alive<1, 3>())
         .def(
             "place",
-            [](Flips &self, Indices active, Rows gram, Rows inner, bool by_rows, nb::handle s, nb::handle q, double rest, double c, nb::handle log_odds) {
-                self.active = std::move(active), self.by_rows = by_rows, self.rest = rest, self.c = c;
-                self.s = numbers(s), self.q = numbers(q), self.log_odds = numbers(log_odds);
+            [](Flips &self, Indices active, Rows gram, Rows inner, bool by_rows, nb::handle s, nb::handle q,
+               nb::handle rest, double c, nb::handle log_odds) {
+                self.active = std::move(active), self.by_rows = by_rows, self.c = c;
+                self.rest = self.has_outputs ? numbers(rest) : Vector{nb::cast<double>(rest)};
+                self.s = numbers(s), self.q = by_columns(q), self.log_odds = numbers(log_odds);
                 self.gram.clear();
                 for (size_t k = 0; k < gram.shape(0); ++k)
                     self.gram.emplace_back(gram.data() + k * gram.shape(1), gram.data() + (k + 1) * gram.shape(1));
@@ -260,17 +286,17 @@ NB_MODULE(_native, module) {
         .def_ro("picked", &Flips::picked)
         .def_ro("total", &Flips::total)
         .def_ro("log_total", &Flips::log_total)
-        .def_ro("rest", &Flips::rest)
+        .def_prop_ro("rest", [](const Flips &self) { return of_outputs(self, self.rest); })
         .def_prop_ro("s", [](const Flips &self) { return array(self.s); })
-        .def_prop_ro("q", [](const Flips &self) { return array(self.q); })
+        .def_prop_ro("q", [](const Flips &self) { return of_weights(self, self.q); })
         .def_prop_ro("p", [](const Flips &self) { return array(self.p); })
-        .def_prop_ro("weight", [](const Flips &self) { return array(self.weight); })
-        .def_prop_ro("variance", [](const Flips &self) { return array(self.variance); })
+        .def_prop_ro("weight", [](const Flips &self) { return of_weights(self, self.weight); })
+        .def_prop_ro("variance", [](const Flips &self) { return of_weights(self, self.variance); })
         .def_prop_ro("log_in", [](const Flips &self) { return array(self.log_in); })
         .def_prop_ro("eagerness", [](const Flips &self) { return array(self.eagerness); })
         .def_prop_ro("sums", [](const Flips &self) {
             const Sums &sums = self.sums;
-            return nb::make_tuple(array(sums.included), array(sums.first), array(sums.second), array(sums.sizes),
-                                  sums.noise, sums.total);
+            return nb::make_tuple(array(sums.included), of_weights(self, sums.first), of_weights(self, sums.second),
+                                  array(sums.sizes), of_outputs(self, sums.noise), sums.total);
         });
 }
