@@ -22,10 +22,10 @@ y = X[:, :10] @ rng.uniform(-2, 2, 10) + rng.standard_normal(200)
 # The textbook objective (``min_gain=0``, no price for a feature), by each solver.
 
 SOLVERS = {
-    "sequential": "one feature at a time (Tipping and Faul)",
-    "fixed-point": "all at once (MacKay)",
-    "em": "all at once, expectation and maximisation",
-    "reweighted-l1": "a chain of lassos (Wipf and Nagarajan)",
+    "sequential": "one feature at a time",  # Tipping and Faul
+    "fixed-point": "all at once",  # MacKay
+    "em": "expectation and maximisation",
+    "reweighted-l1": "a chain of lassos",  # Wipf and Nagarajan
 }
 models = {}
 for solver in SOLVERS:
@@ -60,5 +60,5 @@ for (solver, model), (colour, marker, dash) in zip(models.items(), looks, strict
     axis.loglog(step[here], gap[here], label=label, **line)
 axis.set(xlabel="step", ylabel="log evidence still to gain (nats)", ylim=(1e-7, 1e5))
 axis.spines[["top", "right"]].set_visible(False)
-axis.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(-0.05, 1), ncols=2)
+axis.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 plt.show()

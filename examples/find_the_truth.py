@@ -50,6 +50,6 @@ for axis, coef, found, error, title in (
     axis.errorbar(found, coef[found], error, fmt=".", color="#0072b2", ms=7, capsize=3, label="estimate")
     axis.set(title=title, xlabel="feature")
     axis.spines[["top", "right"]].set_visible(False)
-axes[0].set_ylabel("weight")
-axes[0].legend(frameon=False, loc="upper right")
+axes[0].set(ylabel="weight", ylim=(-2, 1.8))
+axes[0].legend(frameon=False, loc="lower left", ncols=2)
 plt.show()

@@ -9,10 +9,10 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from packages import skip_without_packages
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SECONDS = 10
@@ -29,22 +29,11 @@ print("seconds:", time.process_time())
 """
 
 
-def imported(path):
-    """The packages that a file imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            yield node.module.partition(".")[0]
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_runs_within_its_time_and_draws(path, tmp_path):
     if path.stem not in QUICK and not os.environ.get("SPARSEBAYES_ALL_EXAMPLES"):
         pytest.skip("run by the build of the documentation, and with SPARSEBAYES_ALL_EXAMPLES=1")
-    missing = [package for package in imported(path) if find_spec(package) is None]
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed")
+    skip_without_packages(path.read_text(encoding="utf-8"))
     environment = os.environ | {"MPLBACKEND": "Agg", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-W", "error::sklearn.exceptions.ConvergenceWarning", "-c", MEASURE, str(path)]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
@@ -58,7 +47,7 @@ def test_an_example_runs_within_its_time_and_draws(path, tmp_path):
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_a_page_of_the_gallery(path):
     """A title in reStructuredText, and three to nine blocks, each with its words."""
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     title, rule = ast.get_docstring(ast.parse(source)).splitlines()[:2]
     assert rule == "=" * len(title)
     blocks = re.findall(r"^# %%\n(#? ?.*)$", source, flags=re.MULTILINE)

@@ -1,13 +1,12 @@
 """Our estimators in other packages, where these are installed: nilearn, MAPIE, ArviZ, mlflow, pandas, polars, skops."""
 
-import ast
 import re
 import warnings
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from packages import skip_without_packages
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -131,15 +130,7 @@ def test_a_section_of_the_page_runs_and_says_what_is_true(title, blocks, monkeyp
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     code = "\n".join([*FIRST, *blocks])
-    imported = {
-        name.partition(".")[0]
-        for node in ast.walk(ast.parse(code))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
-    }
-    missing = sorted(name for name in imported if find_spec(name) is None)
-    if missing:
-        pytest.skip(f"{', '.join(missing)} not installed")
+    skip_without_packages(code)
     names = {}
     exec(code, names)
     assert SAYS[title](names)
