@@ -128,6 +128,7 @@ def classifiers(d):
         "RVM sparse": RVMClassifier(vectors="sparse"),
         "PCVM": PCVMClassifier(),
         "PFCVM": PFCVMClassifier(),
+        "PFCVM sparse": PFCVMClassifier(vectors="sparse"),
         "GP": make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=0)),
         "SVC": make_pipeline(StandardScaler(), svm(SVC, d)),
         "boosting": HistGradientBoostingClassifier(random_state=0),

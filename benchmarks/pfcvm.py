@@ -57,7 +57,7 @@ def relevance_machine(seed):
 
 
 def both(seed):
-    return PFCVMClassifier(random_state=seed)
+    return PFCVMClassifier(vectors="sparse", n_restarts=5, random_state=seed)
 
 
 BESIDE_USELESS = {"PFCVM": (both, None), "RVM": (relevance_machine, None), "RVM, true only": (relevance_machine, 2)}
