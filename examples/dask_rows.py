@@ -35,6 +35,13 @@ for name, each in (("all blocks", model), ("one block", part)):
     print(f"{name:11} {found.sum()} of 10 effects found, {np.sum(~found)} other features kept")
 
 # %%
+# The same rows in memory give the same weights.
+
+memory = SparseLogisticRegression(average=False).fit(*dask.compute(X, y))
+print(f"largest difference of a weight: {np.abs(memory.coef_ - model.coef_).max():.1e}")
+assert np.allclose(memory.coef_, model.coef_, atol=1e-6)
+
+# %%
 # Predictions of Dask arrays are lazy Dask arrays. Here one number is computed from them: the accuracy.
 
 lazy = model.predict(X)

@@ -17,8 +17,8 @@ from packages import skip_without_packages
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 SECONDS = 10
 """Processor time that an example may take, on a slow core."""
-QUICK = {"evidence_paths", "far_variance", "lead_field", "outliers", "unknown_noise", "which_features"}
-"""Examples that take less than a second each beside the imports."""
+QUICK = {"evidence_paths", "far_variance", "which_features"}
+"""Examples that every run of the tests runs; they take less than a second each beside the imports."""
 
 MEASURE = """
 import runpy, sys, time
