@@ -191,10 +191,10 @@ def positive(n_seeds: int) -> None:
             w = np.zeros(60)
             w[rng.choice(60, 6, replace=False)] = rng.dirichlet(np.ones(6))
             y = library @ w + noise * (library @ w).max() * rng.standard_normal(200)
-            single = ARDRegressor(positive=True, fit_intercept=False, average=False)
+            ours: dict[str, Any] = {"positive": True, "fit_intercept": False}
             ways = {
-                "positive=True": lambda X, y: ARDRegressor(positive=True, fit_intercept=False).fit(X, y).coef_,
-                "one model": lambda X, y: single.fit(X, y).coef_,
+                "positive=True": lambda X, y, ours=ours: ARDRegressor(**ours).fit(X, y).coef_,
+                "one model": lambda X, y, ours=ours: ARDRegressor(average=False, **ours).fit(X, y).coef_,
                 "SciPy nnls": lambda X, y: nnls(X, y)[0],
                 "lasso": lambda X, y: LassoCV(positive=True, fit_intercept=False, cv=5).fit(X, y).coef_,
             }

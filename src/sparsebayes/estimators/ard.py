@@ -103,9 +103,9 @@ class ARDRegressor(
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
         is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features (features times
-        outputs with `multi_output="joint"`; 2,000 with `positive`), if there are no more than 2,000 rows or 2,000 features, with Gaussian
-        noise (up to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a
-        number, which sets the price of a single model.
+        outputs with `multi_output="joint"`; 2,000 with `positive`), if there are no more than 2,000 rows or 2,000
+        features, with Gaussian noise (up to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise),
+        unless `min_gain` is a number, which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000
