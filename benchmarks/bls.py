@@ -13,8 +13,8 @@ import argparse
 from functools import partial
 
 import numpy as np
-from paper_tables import DATA, table
 from peers import quietly
+from sets import SETS, table
 from sklearn.datasets import make_friedman1
 from sklearn.preprocessing import StandardScaler
 
@@ -88,7 +88,7 @@ def main():
         for noise in (1, 3):
             for gamma in ("scale", "evidence"):
                 compare(f"{draw.__name__}, noise × {noise}", partial(draw, noise=noise), gamma, repeats)
-    for name in REAL if DATA.exists() else ():
+    for name in REAL if SETS.exists() else ():
         compare(name, measured(name), "scale", repeats)
 
 

@@ -39,6 +39,8 @@ class Answer:
     """That each feature is in the model."""
     sets: list | None = None
     """Credible sets, each with `features`, `probability` and `purity`."""
+    n_vectors: int | None = None
+    """Rows of the training data that predictions need."""
 
 
 # --- Ours ---
@@ -52,7 +54,7 @@ def _ours(model, predict, interval=None):
         return np.quantile(draws, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2], axis=0).T
 
     answer = Answer(predict, model.get_support(indices=True), interval, weight_interval)
-    if model.average:
+    if hasattr(model, "inclusion_probability_"):
         answer.probability = np.ravel(model.inclusion_probability_)
         answer.sets = model.credible_sets_
     return answer
@@ -82,7 +84,7 @@ class Units:
 
     def __init__(self, X, y):
         self.columns = StandardScaler().fit(X)
-        self.centre, self.scale = y.mean(), y.std()
+        self.centre, self.scale = y.mean(axis=0), y.std(axis=0)
 
     def fit(self, model, X, y):
         return model.fit(self.columns.transform(X), (y - self.centre) / self.scale)
@@ -239,7 +241,19 @@ CLASSIFIERS = {
     "L2, CV": logistic_cv(0, "lbfgs"),
     "abess, GIC": best_subset_logistic,
 }
-PACKAGES = {"MCP": "skglm", "SCAD": "skglm", "abess": "abess", "millipede": "millipede", "pysusie": "pysusie"}
+PACKAGES = {
+    "MCP": "skglm",
+    "SCAD": "skglm",
+    "abess": "abess",
+    "millipede": "millipede",
+    "pysusie": "pysusie",
+    "celer": "celer",
+    "fastrvm": "fastrvm",
+    "sklearn-rvm": "sklearn_rvm",
+    "gpytorch GP": "gpytorch",
+    "lightgbm": "lightgbm",
+    "skglm": "skglm",
+}
 """The package that a method needs, by the part of its name before the comma."""
 
 

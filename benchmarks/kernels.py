@@ -10,14 +10,13 @@ are read from the folder of data sets (SPARSEBAYES_DATA), or made; those that ar
 """
 
 import argparse
-import os
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from peers import quietly
 from scipy.stats import norm
+from sets import SETS
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine, make_friedman1, make_friedman2
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -41,7 +40,6 @@ from sparsebayes import (
     RVMRegressor,
 )
 
-FOLDER = Path(os.environ.get("SPARSEBAYES_DATA", Path(__file__).parents[2] / "shared" / "data" / "sets"))
 REGRESSIONS = [
     "abalone",
     "boston",
@@ -84,8 +82,8 @@ def draw(name, n_rows, seed):
     """Train and test rows; None where the set is not there."""
     if name in MADE:
         X, y = MADE[name](n_rows + TEST_ROWS, seed)
-    elif (FOLDER / f"{name}.csv").exists():
-        table = pd.read_csv(FOLDER / f"{name}.csv").to_numpy(dtype=np.float64)
+    elif (SETS / f"{name}.csv").exists():
+        table = pd.read_csv(SETS / f"{name}.csv").to_numpy(dtype=np.float64)
         X, y = table[:, :-1], table[:, -1]
     else:
         return None
@@ -130,6 +128,7 @@ def classifiers(d):
         "RVM sparse": RVMClassifier(vectors="sparse"),
         "PCVM": PCVMClassifier(),
         "PFCVM": PFCVMClassifier(),
+        "PFCVM sparse": PFCVMClassifier(vectors="sparse"),
         "GP": make_pipeline(StandardScaler(), GaussianProcessClassifier(kernel, random_state=0)),
         "SVC": make_pipeline(StandardScaler(), svm(SVC, d)),
         "boosting": HistGradientBoostingClassifier(random_state=0),

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from paper_tables import official, percent_wrong, ripley
 from peers import quietly
-from rvm import mixtures
+from sets import mixtures, official, percent_wrong, ripley
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 

@@ -15,41 +15,29 @@ import time
 from pathlib import Path
 
 import numpy as np
-from paper_tables import DATA, official, percent_wrong, ripley
 from peers import quietly
+from sets import official, percent_wrong, ripley, table, with_useless
 from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from sparsebayes import PFCVMClassifier, RVMClassifier
 
-N_USELESS, FOLDS = 20, 10
-
-
-def with_useless(draw):
-    """Another set's draws with useless features behind the true ones."""
-
-    def drawn(seed):
-        X, y, X_test, y_test = draw(seed)
-        rng = np.random.default_rng([seed, N_USELESS])
-        more, more_test = (X.std() * rng.standard_normal((n, N_USELESS)) for n in (len(X), len(X_test)))
-        return np.column_stack([X, more]), y, np.column_stack([X_test, more_test]), y_test
-
-    return drawn
+FOLDS = 10
 
 
 def all_of_ripley(seed):
     """The 250 training rows and 1,000 test rows, as they are given."""
-    rows = np.loadtxt(DATA / "sets" / "ripley_synth.csv", delimiter=",", skiprows=1)
-    return rows[:250, :2], rows[:250, 2], rows[250:, :2], rows[250:, 2]
+    X, y = table("ripley_synth")
+    return X[:250], y[:250], X[250:], y[250:]
 
 
 def genes(name, transform):
     """Folds of a set with thousands of features; every ten seeds are one partition."""
 
     def draw(seed):
-        rows = np.loadtxt(DATA / "sets" / f"{name}.csv.gz", delimiter=",", skiprows=1)
-        X, y = transform(rows[:, :-1]), rows[:, -1]
+        X, y = table(name)
+        X = transform(X)
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed // FOLDS).split(X, y)
         train, test = list(folds)[seed % FOLDS]
         return X[train], y[train], X[test], y[test]
@@ -69,7 +57,7 @@ def relevance_machine(seed):
 
 
 def both(seed):
-    return PFCVMClassifier(random_state=seed)
+    return PFCVMClassifier(vectors="sparse", n_restarts=5, random_state=seed)
 
 
 BESIDE_USELESS = {"PFCVM": (both, None), "RVM": (relevance_machine, None), "RVM, true only": (relevance_machine, 2)}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sparsebayes import ARDRegressor, Moments, SparseLogisticRegression, read_blocks
+from sparsebayes import ARDRegressor, Moments, RVMClassifier, RVMRegressor, SparseLogisticRegression, read_blocks
 from sparsebayes.data.blocks import array_blocks
 
 
@@ -141,6 +141,26 @@ def curves() -> None:
         timed(f"ARD from moments, D = {d:,}", lambda m=moments: ARDRegressor(average=False).fit_moments(m))
 
 
+def candidates() -> None:
+    """Relevance vector machines by blocks: seconds and errors in the number of candidates M, and in rows."""
+    rng = np.random.default_rng(0)
+    for n, m in ((10_000, 500), (100_000, 100), (100_000, 500), (100_000, 2000)):
+        X = rng.uniform(-3, 3, (n, 3))
+        f = np.sin(2 * X[:, 0]) + X[:, 1] * np.cos(X[:, 2])
+        y = f + 0.5 * rng.standard_normal(n)
+        blocks, classes = array_blocks(X, y), array_blocks(X, (f + rng.logistic(size=n) > 0).astype(np.int8))
+
+        def error(model: Any, X: np.ndarray = X[:2000], f: np.ndarray = f[:2000]) -> str:
+            kept = f"{len(model.relevance_vectors_)} vectors"
+            return f"{kept}, RMSE {np.sqrt(np.mean((model.predict(X) - f) ** 2)):.3f}"
+
+        size = f"{n:,} rows, {m:,} candidates"
+        for vectors in ("sparse", "all"):
+            model = RVMRegressor(vectors=vectors, candidates=m)
+            timed(f"RVM ({vectors}) by blocks, {size}", lambda b=blocks, a=model: a.fit_blocks(b), error)
+        timed(f"RVC by blocks, {size}", lambda b=classes, m=m: RVMClassifier(candidates=m).fit_blocks(b))
+
+
 CASES = {
     "sparse": sparse_rows,
     "large-sparse": large_sparse_rows,
@@ -149,6 +169,7 @@ CASES = {
     "predict": predictions,
     "parquet": parquet,
     "curves": curves,
+    "candidates": candidates,
 }
 
 

@@ -1,6 +1,5 @@
 """The documentation site: sphinx-build -W --keep-going docs docs/_build/html."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -48,6 +47,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"\.py$",
     "abort_on_example_error": True,
+    "backreferences_dir": "api/examples",  # small pictures of the examples below each class of the reference
+    "doc_module": ("sparsebayes",),
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 1,
@@ -55,15 +56,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
 }
 
-
-def _not_yet_gallery() -> str:
-    """Pattern of the example files whose docstring has no title in rST, which the gallery could not show."""
-    files = (DOCS.parent / "examples").glob("*.py")
-    plain = [path.name for path in files if not re.match(r'"""\n?.+\n={3,}\n', path.read_text())]
-    return "|".join(re.escape(name) for name in ["__init__.py", *plain])
-
-
-sphinx_gallery_conf["ignore_pattern"] = _not_yet_gallery()
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"sparsebayes {release}"

@@ -1,13 +1,11 @@
-"""Every figure of sparsebayes.inspection: draws docs/figures/inspect_*.png, and says what each of them shows.
+"""
+All figures of a model
+======================
 
-python examples/inspect_a_model.py
+Every display of ``sparsebayes.inspection`` on one page. ``from_estimator`` computes, ``plot`` draws, and ``text``
+says in a sentence what the figure shows.
 """
 
-from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_diabetes, make_moons
@@ -25,7 +23,6 @@ from sparsebayes.inspection import (
     StabilityDisplay,
 )
 
-FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 DESCRIPTIONS = {
     "bmi": "body mass index",
     "bp": "mean blood pressure",
@@ -38,46 +35,91 @@ DESCRIPTIONS = {
 }
 
 
-def save(display, name):
-    path = FIGURES / f"inspect_{name}.png"
-    display.figure_.savefig(path)
-    plt.close(display.figure_)
-    print(f"{path.name}: {display.text()}")
+def shown(display, name):
+    """Name the figure, and say what it shows."""
+    display.figure_.set_label(name)
+    print(display.text())
 
 
-# Which measurements predict the progression of diabetes?
+# %%
+# Weights
+# -------
+# Which measurements predict the progression of diabetes? The claimed features, with the effect of one standard
+# deviation.
+
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X = X.rename(columns=DESCRIPTIONS)
 model = ARDRegressor().fit(X, y)
-relevance = RelevanceDisplay.from_estimator(model, X)
-save(relevance.plot(), "relevance")
-save(RelevanceDisplay.from_estimator(model.model_, X).plot(quantity="gain"), "gain")
-save(InclusionDisplay.from_estimator(model).plot(), "inclusion")
-save(EvidencePathDisplay.from_estimator(model).plot(quantity="to-gain"), "path")
+shown(RelevanceDisplay.from_estimator(model, X).plot(), "relevance")
+
+# %%
+# Evidence
+# --------
+# The best single model: what each feature adds to the evidence, given the others.
+
+shown(RelevanceDisplay.from_estimator(model.model_, X).plot(quantity="gain"), "gain")
+
+# %%
+# Probabilities
+# -------------
+# How sure is each feature? Features of one credible set can stand in for each other.
+
+shown(InclusionDisplay.from_estimator(model).plot(), "inclusion")
+
+# %%
+# The search
+# ----------
+# How far the log evidence was from its maximum, step by step.
+
+shown(EvidencePathDisplay.from_estimator(model).plot(quantity="to-gain"), "path")
+
+# %%
+# Stability
+# ---------
+# Would other patients give the same selection? The share of random halves of the rows that keep each feature.
 
 selector = StabilitySelector(ARDRegressor(average=False), n_resamples=100, random_state=0).fit(X, y)
-save(StabilityDisplay.from_estimator(selector).plot(), "stability")
+shown(StabilityDisplay.from_estimator(selector).plot(), "stability")
 print(f"at most {selector.expected_false_selections():.1f} of the selected are expected to be there by chance")
 
-X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
-save(CoverageDisplay.from_estimator(ARDRegressor().fit(X_train, y_train), X_test, y_test).plot(), "coverage")
+# %%
+# Coverage
+# --------
+# How many held-out patients lie in their intervals?
 
-# One input, two inputs.
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+shown(CoverageDisplay.from_estimator(ARDRegressor().fit(X_train, y_train), X_test, y_test).plot(), "coverage")
+
+# %%
+# One input
+# ---------
+# Mean, interval, observations and relevance vectors of a kernel model.
+
 rng = np.random.default_rng(4)
 x = rng.uniform(-10, 10, size=(90, 1))
 t = np.sinc(x[:, 0] / np.pi) + 0.08 * rng.standard_normal(90)
-save(PredictiveBandDisplay.from_estimator(RVMRegressor(vectors="sparse").fit(x, t), x, t).plot(), "band")
+shown(PredictiveBandDisplay.from_estimator(RVMRegressor(vectors="sparse").fit(x, t), x, t).plot(), "band")
+
+# %%
+# Two inputs
+# ----------
+# Regions of two classes, and the relevance vectors.
 
 points, moon = make_moons(200, noise=0.25, random_state=0)
 classes = np.array(["inner", "outer"])[moon]
 classifier = RVMClassifier(vectors="sparse").fit(points, classes)
-save(DecisionRegionsDisplay.from_estimator(classifier, points, classes).plot(), "regions")
+shown(DecisionRegionsDisplay.from_estimator(classifier, points, classes).plot(), "regions")
 
-# Near-infrared spectra of two substances in water; what is measured is the first less half of the second.
+# %%
+# Spectra
+# -------
+# Near-infrared spectra of two substances in water. The target is the first less half of the second.
+
 wavelengths = np.linspace(1100, 2500, 300)
 
 
 def peak(centre, width):
+    """An absorption band."""
     return np.exp(-(((wavelengths - centre) / width) ** 2))
 
 
@@ -89,4 +131,5 @@ measured = amount @ [1, -0.5] + 0.02 * rng.standard_normal(120)
 spectrum = RelevanceSpectrumDisplay.from_estimator(
     ARDRegressor().fit(spectra, measured), spectra, wavelengths=wavelengths, label="wavelength (nm)"
 )
-save(spectrum.plot(), "spectrum")
+shown(spectrum.plot(), "spectrum")
+plt.show()

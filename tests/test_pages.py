@@ -12,10 +12,12 @@ from test_documents import ROOT, python_blocks
 import sparsebayes
 from sparsebayes import inspection
 from sparsebayes.estimators import ESTIMATORS
+from sparsebayes.estimators._averaging import MAX_RANK, WIDEST
+from sparsebayes.estimators.logistic import LARGEST, TALL
 
 DOCS = ROOT / "docs"
 ELSEWHERE = {"CONTRIBUTING", "counts", "groups", "inspection", "noise", "outliers", "outputs", "positive", "progress"}
-ELSEWHERE |= {"saving", "scaling", "which_features"}
+ELSEWHERE |= {"interoperation", "saving", "scaling", "which_features"}
 """Pages whose code other tests run, because they also compare what it gives."""
 WITH_CODE = [path.stem for path in sorted(DOCS.glob("*.md")) if python_blocks(path.relative_to(ROOT))]
 
@@ -84,6 +86,12 @@ def test_the_choice_has_every_estimator_and_the_seconds_that_are_measured():
         assert f"`{cls.__name__}" in table
     told = re.findall(r"^\| `(\w+\(.*?\))` \|", page.split("## Seconds")[1], flags=re.MULTILINE)
     assert told == [repr(model).replace("'", '"') for model, *_ in chooser["SECONDS"]]
+
+
+def test_the_size_limits_are_those_of_the_code():
+    page = (DOCS / "which_estimator.md").read_text()
+    assert f"averages up to {WIDEST:,} features, if rows or features are {MAX_RANK:,} or fewer" in page
+    assert f"averages up to {LARGEST:,} numbers in X, or from {TALL} rows per feature on" in page
 
 
 def pages_linked_from(page):

@@ -64,6 +64,12 @@ def test_moments_of_the_rate(rng):
     assert_allclose([mean[0], variance[0]], [known.mean(), known.var()], rtol=1e-12)
 
 
+def test_the_variance_of_a_rate_is_a_number_where_a_factor_of_it_is_not():
+    m, v = np.array([-1e4, 800.0, 0.3, -800.0]), np.array([1e3, 0.0, 0.0, 800.0])
+    variance = log_normal_moments(m, v)[1]
+    assert_allclose(variance, [0.0, 0.0, 0.0, 1.0])
+
+
 @pytest.mark.parametrize("nu", [1.0, 2.5, 4.0, 30.0])
 @pytest.mark.parametrize("v", [0.0, 0.1, 5.0])
 def test_student_noise_and_gaussian_predictor_against_draws(rng, nu, v):

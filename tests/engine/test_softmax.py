@@ -365,6 +365,22 @@ def test_a_model_without_weights_has_the_class_shares():
     assert trace.infos[-1].n_active == 0
 
 
+def test_weights_of_infinite_precision_are_not_there():
+    """Each class begins with columns of its own; those of one class are the whole problem without the others."""
+    problem = make(n=80, d=5, C=3)
+    alpha = np.full((3, 5), np.inf)
+    alpha[0, [0, 1]] = alpha[1, [0, 3]] = alpha[2, 1] = 2.0
+    fit, _ = run(problem, alpha=alpha)
+    assert not fit.active[~np.isfinite(alpha)].any()
+    assert fit.active.any()
+    same = np.full((3, 5), np.inf)
+    same[:, [1, 3]] = 2.0
+    few = replace(problem, rows=DenseRows.of(problem.rows.X[:, [1, 3]]), b=problem.b[[1, 3]])
+    one, other = run(problem, alpha=same)[0], run(few, alpha=same[:, [1, 3]])[0]
+    assert one.log_evidence == pytest.approx(other.log_evidence, abs=1e-8)
+    np.testing.assert_allclose(one.coef[:, [1, 3]], other.coef, atol=1e-6)
+
+
 def test_constant_columns_are_never_kept():
     X = np.random.default_rng(0).standard_normal((60, 5))
     X[:, 3] = 2.0

@@ -1,5 +1,7 @@
 """Feature weights of a Gaussian process: the evidence against its definition, its slopes, and what is dropped."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -107,3 +109,38 @@ def test_relevance_is_large_for_what_the_data_determine():
     by_feature = dict(zip(np.flatnonzero(end.theta).tolist(), relevance, strict=True))
     assert by_feature[0] > 0.9
     assert by_feature[1] > 0.7  # nearly linear in it, so that its range could be any that is long
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3])
+def test_slopes_where_the_noise_is_held_and_where_not(least):
+    evidence = replace(evidence_of("rbf"), least_noise=least)
+    theta, c, step = np.array([0.5, 0.4, 0.1]), 50.0, 1e-6
+    found = evidence(theta, c)
+    assert (found.noise == least) == (least > 0)
+    for k in range(3):
+        up, down = (evidence(theta + sign * step * np.eye(3)[k], c).value for sign in (1, -1))
+        assert found.by_theta[k] == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-6)
+    up, down = (evidence(theta, c * np.exp(sign * step)).value for sign in (1, -1))
+    assert found.by_log_c == pytest.approx((up - down) / (2 * step), rel=1e-5)
+
+
+def test_with_the_noise_held_it_is_a_normal_density():
+    evidence = replace(evidence_of("rbf", flat_intercept=False), least_noise=0.5)
+    theta, c = np.array([0.5, 0.3, 0.1]), 4.0
+    sample, found = evidence.sample, evidence(theta, c)
+    assert found.noise == 0.5
+    C = 0.5 * (np.diag(1 / sample.weight) + c * evidence.kernel(sample.X, sample.X, theta).value)
+    n = len(C)
+    constant = 0.5 * n * (np.log(2 * np.pi) + 1) - 0.5 * np.log(sample.weight).sum()
+    density = multivariate_normal(np.zeros(n), C).logpdf(sample.T[:, 0])
+    assert found.value == pytest.approx(density + constant, abs=1e-8)
+
+
+def test_the_common_size_is_the_best_on_a_grid():
+    evidence, theta = evidence_of("rbf"), np.array([0.5, 0.5, 0.0])
+    found = evidence.maximise_size(theta, 10.0)
+    assert found.theta[0] == pytest.approx(found.theta[1])
+    assert found.theta[2] == 0
+    grid = [evidence(size * theta, c).value for size in np.geomspace(0.05, 20, 25) for c in np.geomspace(0.1, 1e4, 25)]
+    assert found.value >= max(grid) - 1e-6
+    assert found.value <= evidence.maximise(theta, 10.0).value + 1e-6

@@ -1,6 +1,7 @@
-"""PFCVMClassifier: which samples and features it finds, where it ends, and that units and order do not matter."""
+"""PFCVMClassifier with few vectors: samples and features that it finds, and that units and order do not matter."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from sparsebayes.estimators.pfcvm import FEW_ROWS_ALPHA
 
 POWER = {"rbf": 2, "laplacian": 1, "poly": 2}
 """Feature weights are per unit of the feature to this power."""
+
+
+machine = partial(PFCVMClassifier, vectors="sparse")
 
 
 def ring(n=150, n_useless=10, true=(2, 7), seed=0):
@@ -37,7 +41,7 @@ def small(seed=0):
 
 
 def one_start(**parameters):
-    return PFCVMClassifier(n_restarts=1, **parameters)
+    return machine(n_restarts=1, **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +70,7 @@ def assert_same(one, other, X_one, X_other, atol=1e-3):
 @pytest.fixture(scope="module")
 def rings():
     """Models of five rings in twelve features, of which 2 and 7 matter, with their errors on new rows."""
-    models = [PFCVMClassifier(n_restarts=2).fit(*ring(seed=seed)) for seed in range(5)]
+    models = [machine(n_restarts=2).fit(*ring(seed=seed)) for seed in range(5)]
     return models, [1 - model.score(*ring(n=1000, seed=100 + seed)) for seed, model in enumerate(models)]
 
 
@@ -103,7 +107,7 @@ def test_evidence_and_probabilities_are_those_of_the_weighted_kernel(options, fi
     """By the formula, from the fitted numbers and in the data's own units."""
     X, y = small()
     X = X * [1, 100, 1, 0.01, 1] + [0, 5, 0, -2, 0]
-    model = PFCVMClassifier(n_restarts=4, fit_intercept=fit_intercept, tol=1e-6, **options).fit(X, y)
+    model = machine(n_restarts=4, fit_intercept=fit_intercept, tol=1e-6, **options).fit(X, y)
     assert model.get_support().any()
     K, t = columns(model, X), y == "out"
     eta, alpha = K @ model.dual_coef_ + model.intercept_, model.precision_
@@ -177,7 +181,7 @@ def test_features_that_each_say_a_little_are_weighed_alone(n_useless):
     """Weights of their own would not be worth what they cost, or are not even tried where features outnumber rows."""
     X, y = shifted(n_useless=n_useless)
     X_test, y_test = shifted(n=1000, n_useless=n_useless, seed=1)
-    model = PFCVMClassifier().fit(X, y)
+    model = machine().fit(X, y)
     F = squared_t_values(X, y)
     assert_array_equal(model.get_support(), [worth_at(f) > false_discovery_price(X.shape[1]) for f in F])
     assert model.get_support()[:8].sum() >= 7
@@ -195,9 +199,9 @@ def mean_of_kept(model, X, F):
 
 def test_a_given_start_is_weighed_together():
     X, y = shifted()
-    given = PFCVMClassifier(init=0.05, n_restarts=1).fit(X, y)
+    given = machine(init=0.05, n_restarts=1).fit(X, y)
     assert np.isfinite(given.restart_scores_).all()
-    assert given.get_support().sum() < PFCVMClassifier(n_restarts=1).fit(X, y).get_support().sum()
+    assert given.get_support().sum() < machine(n_restarts=1).fit(X, y).get_support().sum()
 
 
 def test_more_features_than_rows():
@@ -205,7 +209,7 @@ def test_more_features_than_rows():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 200))
     y = X[:, 5] > 0
-    model = PFCVMClassifier().fit(X, y)
+    model = machine().fit(X, y)
     assert model.converged_
     assert_array_equal(model.get_support(indices=True), [5])
     K = columns(model, X)
@@ -232,7 +236,7 @@ def test_classes_far_apart_raise_no_numerical_warning():
     X[:, 0] += 3 * (y == 1)
     X[:, 2] += 3 * (y == 2)
     for k in range(3):
-        model = PFCVMClassifier(n_restarts=2).fit(X, y == k)
+        model = machine(n_restarts=2).fit(X, y == k)
         assert model.score(X, y == k) > 0.9
 
 
@@ -300,7 +304,7 @@ def test_constant_features_are_as_if_they_were_not_there(fitted):
 
 
 def test_only_constant_features_leave_the_frequencies():
-    model = PFCVMClassifier().fit(np.ones((20, 3)), np.arange(20) % 4 == 0)
+    model = machine().fit(np.ones((20, 3)), np.arange(20) % 4 == 0)
     assert not model.get_support().any()
     assert len(model.relevance_vectors_) == 0
     assert_allclose(model.predict_proba(np.ones((2, 3)))[:, 1], 0.25, atol=0.03)
@@ -311,7 +315,7 @@ def test_only_constant_features_leave_the_frequencies():
 
 def test_the_best_of_all_starts_is_taken():
     X, y = small()
-    all_starts = PFCVMClassifier(n_restarts=3, random_state=0).fit(X, y)
+    all_starts = machine(n_restarts=3, random_state=0).fit(X, y)
     assert all_starts.restart_scores_.shape == (3,)
     first = one_start().fit(X, y)
     assert first.restart_scores_.shape == (1,)
@@ -323,8 +327,8 @@ def test_the_best_of_all_starts_is_taken():
 @pytest.mark.parametrize("factor", [0.01, 100.0])
 def test_a_start_far_off_ends_at_a_model_as_good_or_the_scores_say_so(factor):
     X, y = small()
-    near = PFCVMClassifier(n_restarts=2).fit(X, y)
-    far = PFCVMClassifier(n_restarts=3, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
+    near = machine(n_restarts=2).fit(X, y)
+    far = machine(n_restarts=3, init=near.feature_weights_ * factor + 1e-6).fit(X, y)
     assert far.restart_scores_.shape == (3,)
     assert far.restart_scores_.max() > near.restart_scores_.max() - 3
     assert_array_equal(far.get_support(), near.get_support())
@@ -355,13 +359,14 @@ def test_init_is_in_the_units_of_the_data(fitted):
         ({"min_gain": -1.0}, "min_gain"),
         ({"kernel": "linear"}, "kernel"),
         ({"truncation": "hard"}, "truncation"),
+        ({"vectors": "few"}, "vectors"),
     ],
     ids=str,
 )
 def test_errors_name_the_parameter(parameters, named):
     X = np.random.default_rng(0).standard_normal((20, 3))
     with pytest.raises(ValueError, match=f"'{named}' parameter"):
-        PFCVMClassifier(**parameters).fit(X, X[:, 0] > 0)
+        machine(**parameters).fit(X, X[:, 0] > 0)
 
 
 # --- classes, and scikit-learn ---
@@ -375,7 +380,7 @@ def three():
     X[:, 0] += 2 * (y == 1)
     X[:, 2] += 2 * (y == 2)
     names = np.array(["a", "b", "c"])[y]
-    return X, names, PFCVMClassifier(n_restarts=2).fit(X, names)
+    return X, names, machine(n_restarts=2).fit(X, names)
 
 
 def test_more_than_two_classes_have_weights_each(three):
@@ -396,7 +401,7 @@ def test_more_than_two_classes_have_weights_each(three):
 
 def test_each_class_is_the_fit_against_the_rest(three):
     X, y, model = three
-    alone = PFCVMClassifier(n_restarts=2).fit(X, y == "b")
+    alone = machine(n_restarts=2).fit(X, y == "b")
     assert_allclose(model.feature_weights_[1], alone.feature_weights_, rtol=1e-9)
     assert_allclose(model.restart_scores_[1], alone.restart_scores_, rtol=1e-9)
 

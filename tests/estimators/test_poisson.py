@@ -222,3 +222,15 @@ def test_kinds_of_noise_are_told_in_a_notebook():
     shown = ARDRegressor(noise="student").fit(X, y + X[:, 0])._repr_html_()
     assert "noise scale" in shown
     assert "noise degrees of freedom" in shown
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_rate_beyond_doubles_is_infinite_and_has_an_infinite_deviation(rng):
+    X = rng.standard_normal((40, 2))
+    y = rng.poisson(np.exp(X[:, 0]))
+    new = np.array([[1e6, 0.0], [0.0, 0.0]])
+    for distribution in ("poisson", "negative-binomial"):
+        model = SparsePoissonRegressor(distribution=distribution, average=False).fit(X, y)
+        mean, std = model.predict(new, return_std=True)
+        assert_array_equal(np.isinf(mean), [True, False])
+        assert_array_equal(np.isinf(std), [True, False])

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import time
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sparsebayes import RVMClassifier, SparseLogisticRegression
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import search
+from sparsebayes.estimators import rvc
 
 machine = partial(RVMClassifier, gamma="scale", standardize=False, vectors="sparse")
 """The relevance vector machine of the textbook: the kernel sees the inputs as they are, and few vectors are kept."""
@@ -169,6 +171,30 @@ def test_softmax_is_the_precomputed_one(iris):
 def named_rows(X):
     """The rows of X, equal ones once."""
     return np.sort(np.unique(X, axis=0, return_index=True)[1])
+
+
+def test_with_many_weights_softmax_begins_with_the_vectors_of_each_class(iris, monkeypatch):
+    X, y = iris
+    whole = machine(multi_class="softmax").fit(X, y)
+    monkeypatch.setattr(rvc, "MANY_WEIGHTS", 0)
+    begun = machine(multi_class="softmax").fit(X, y)
+    alone = machine().fit(X, y)
+    for kept, own in zip(begun.relevance_indices_, alone.relevance_indices_, strict=True):
+        assert np.isin(kept, own).all()
+    assert begun.log_evidence_ > whole.log_evidence_ - 2
+    assert begun.score(X, y) > whole.score(X, y) - 0.02
+
+
+def test_fifty_classes_take_seconds():
+    rng = np.random.default_rng(0)
+    centre = 2 * rng.standard_normal((50, 10))
+    y = np.arange(500) % 50
+    X, X_new = (centre[y] + rng.standard_normal((500, 10)) for _ in range(2))
+    began = time.process_time()
+    model = machine(multi_class="softmax").fit(X, y)
+    assert time.process_time() - began < 30  # 2 s on a machine of 2024
+    assert model.score(X_new, y) > 0.75
+    assert_allclose(model.predict_proba(X_new[:5]).sum(axis=1), 1)
 
 
 def test_softmax_has_laplace_inference_only(iris):

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import marginal_evidence
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator
@@ -544,3 +545,20 @@ def test_a_kernel_that_is_not_definite_falls_back_to_the_matrix(monkeypatch, dat
     model = machine(kernel="sigmoid", gamma=0.05).fit(X, y)
     monkeypatch.undo()
     assert_allclose(model.predict(X), machine(kernel="sigmoid", gamma=0.05).fit(X, y).predict(X), rtol=1e-9)
+
+
+def test_a_kernel_so_wide_that_rounding_decides_is_told_and_does_no_harm():
+    """With many rows and a wide kernel, columns depend on each other but for rounding, and updates lose all digits."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, (20_000, 3))
+    f = np.sin(2 * X[:, 0]) + X[:, 1] * np.cos(X[:, 2])
+    y = f + 0.5 * rng.standard_normal(20_000)
+    model = RVMRegressor(vectors="sparse", candidates=300, gamma=0.2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"rounding ended the search .* choose a narrower kernel"):
+        model.fit(X, y)
+    assert np.sqrt(np.mean((model.predict(X[:1000]) - f[:1000]) ** 2)) < 0.3  # of a function with deviation 1.5
+    assert 0.2 < model.noise_variance_ < 0.4
+    K = np.exp(-0.2 * ((((X[:50, None] - model.relevance_vectors_) / X.std(axis=0)) ** 2).sum(axis=2)))
+    assert_allclose(model.predict(X[:50]), K @ model.dual_coef_ + model.intercept_, rtol=1e-3, atol=1e-3)
+    narrow = RVMRegressor(vectors="sparse", candidates=300, gamma=0.7, random_state=0).fit(X, y)
+    assert narrow.converged_

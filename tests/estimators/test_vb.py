@@ -265,3 +265,40 @@ def test_a_million_rows_in_blocks_stay_right():
     # The bound is tight where a block's posterior is narrow, so nothing but sampling error is left.
     assert np.all(np.abs(model.coef_[0] - truth) < 4 * sd)
     assert abs(model.intercept_[0] - level) < 4 * sd.max()
+
+
+def test_a_weak_prior_of_blocks_costs_no_digits(rng):
+    """Differences of covariances would: half of them at 1e-8, nearly all at 1e-12."""
+    X = rng.standard_normal((60, 4))
+    y = X[:, 0] + rng.logistic(size=60) > 0
+    coef = []
+    for precision in (1e-8, 1e-10, 1e-12):
+        model = VBLogisticRegression(prior_precision=precision)
+        for k in range(0, 60, 3):
+            model.partial_fit(X[k : k + 3], y[k : k + 3], classes=[False, True])
+        coef.append(model.coef_[0])
+    # Against rows of precision one and more the two weakest priors are as good as none.
+    assert_allclose(coef[2], coef[1], rtol=1e-4)
+    assert np.abs(coef[1] - coef[0]).max() < 0.05 * np.abs(coef[0]).max()
+
+
+@pytest.mark.parametrize("precision", [1e-16, 1e-50, 1e-300])
+def test_a_prior_too_weak_for_blocks_is_refused_by_name(precision, rng):
+    X, y = rng.standard_normal((6, 4)), np.array([0, 1, 0, 1, 0, 1])
+    model = VBLogisticRegression(prior_precision=precision)
+    with pytest.raises(ValueError, match="prior_precision"):
+        model.partial_fit(X[:3], y[:3], classes=[0, 1])
+    assert not hasattr(model, "classes_")
+
+
+def test_units_of_features_do_not_matter_to_blocks(rng):
+    """Under a prior that is as good as none, which has no units."""
+    X = rng.standard_normal((80, 3))
+    y = X[:, 0] + rng.logistic(size=80) > 0
+    unit = np.array([1e-5, 1.0, 1e5])
+    found = [
+        VBLogisticRegression(prior_precision=1e-16, tol=1e-8).partial_fit(rows, y, classes=[False, True])
+        for rows in (X, X * unit)
+    ]
+    assert_allclose(found[1].coef_ * unit, found[0].coef_, rtol=1e-4)
+    assert_allclose(found[1].predict_proba(X * unit), found[0].predict_proba(X), rtol=1e-4)

@@ -57,6 +57,12 @@ def factorise(matrix: FloatArray) -> Factor:
     )
 
 
+def factorise_balanced(matrix: FloatArray) -> tuple[Factor, FloatArray]:
+    """Factor of the matrix divided by its scales d on both sides, diag = 1, and d: units of columns do not matter."""
+    scale = np.sqrt(matrix.diagonal())
+    return factorise(matrix / scale / scale[:, None]), scale
+
+
 def typical(values: FloatArray) -> FloatArray:
     """The values themselves, or the root mean square of each row where there is a column for each of several outputs.
 

@@ -51,9 +51,9 @@ def in_blocks(function: Callable[..., FloatArray], *rows: FloatArray) -> FloatAr
 
 def log_normal_moments(m: FloatArray, v: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean exp(m + v/2) and variance (exp v - 1) × mean² of a rate exp η with η ~ N(m, v); ∞ where they overflow."""
-    with np.errstate(over="ignore"):
-        mean = np.exp(m + v / 2)
-        return mean, np.expm1(v) * mean**2
+    with np.errstate(over="ignore", divide="ignore"):
+        # (exp v - 1) mean² in one exponent: of two factors one may overflow where the other vanishes.
+        return np.exp(m + v / 2), np.exp(2 * (m + v) + np.log(-np.expm1(-v)))
 
 
 def poisson_cdf(k: FloatArray, m: FloatArray, v: FloatArray) -> FloatArray:

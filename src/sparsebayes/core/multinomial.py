@@ -105,8 +105,8 @@ class Inverse(Protocol):
     def solve(self, g: FloatArray) -> FloatArray:
         """P⁻¹g."""
 
-    def eliminate(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """For intercepts that move along u (C): x = P⁻¹ΦᵀWu and, summed over rows, Wu - WΦx, left by the weights."""
+    def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """For intercepts that move along the columns of U (C×K): X = P⁻¹ΦᵀWU (M×K) and what is left, UᵀWU - UᵀWΦX."""
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """(d, own, joint) with P⁻¹ = diag(d) - ownᵀ own + jointᵀ joint, where `own` ties weights of one class only."""
@@ -131,11 +131,14 @@ class ByWeights:
         """P⁻¹g."""
         return self.scale * self.factor.solve(self.scale * g)
 
-    def eliminate(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By a solution, and a difference."""
-        felt = curvature(self.p, self.weight, u[None, :])
-        x = self.solve(self.design.project(felt))
-        return x, np.asarray((felt - curvature(self.p, self.weight, self.design.predict(x))).sum(axis=0))
+    def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By a solution, and a difference. In a row W u is weight · p ∘ (u - pᵀu)."""
+        D, seen = self.weight[:, None] * self.p, self.p @ U
+        parts = [rows.project(D[:, [c]] * (U[c] - seen)) for c, rows in enumerate(self.design.rows)]
+        felt = np.concatenate([np.zeros((0, U.shape[1])), *parts])
+        X = self.scale[:, None] * self.factor.solve(self.scale[:, None] * felt)
+        whole = (U * D.sum(axis=0)[:, None]).T @ U - (self.weight[:, None] * seen).T @ seen
+        return X, np.asarray(whole - felt.T @ X)
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """All is in the joint root."""
@@ -172,10 +175,12 @@ class ByRows:
         """P⁻¹g = A⁻¹g - A⁻¹Φᵀ (E - E1 G⁻¹ 1ᵀE) ΦA⁻¹g."""
         return (g - self.design.project(self._feel(self.design.predict(g / self.alpha)))) / self.alpha
 
-    def eliminate(self, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Both from Qu with Q = E - E1 G⁻¹ 1ᵀE, because P⁻¹ΦᵀW = A⁻¹ΦᵀQ and W - WΦP⁻¹ΦᵀW = Q."""
-        felt = self._feel(np.tile(u, (len(self.unit), 1)))
-        return self.design.project(felt) / self.alpha, np.asarray(felt.sum(axis=0))
+    def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both from QU with Q = E - E1 G⁻¹ 1ᵀE, because P⁻¹ΦᵀW = A⁻¹ΦᵀQ and W - WΦP⁻¹ΦᵀW = Q."""
+        felt = [self._feel(np.tile(u, (len(self.unit), 1))) for u in U.T]
+        X = np.array([self.design.project(each) / self.alpha for each in felt]).reshape(len(felt), len(self.alpha)).T
+        left = np.array([each.sum(axis=0) for each in felt]).reshape(len(felt), len(U))
+        return X, np.asarray(left @ U)
 
     def _feel(self, eta: FloatArray) -> FloatArray:
         felt = np.column_stack([E @ eta[:, c] for c, E in enumerate(self.E)])

@@ -7,7 +7,7 @@ and then.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 
 import numpy as np
@@ -19,7 +19,15 @@ from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
 from sparsebayes.engine.state import Snapshot, state_of
 
 AT_ONCE = 100
-"""Most actions in one call of the compiled state: between calls an interrupt is noticed."""
+"""Most actions in one call of the compiled state: between calls an interrupt is noticed, and digits are checked."""
+DIGITS_LOST = 1e-6
+"""Share of the objective, and nats beside it, by which rank-one updates may be off after `AT_ONCE` actions. Where they
+work it is 1e-10; between columns that depend on each other but for rounding it soon grows without bound."""
+BREAKDOWNS = (FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError)
+"""What arithmetic without digits raises."""
+NOVELTIES = (1e-12, 1e-10, 1e-8)
+"""Share of its squared length that a column must have outside the model, each time that digits were lost: columns that
+depend on each other but for rounding cannot be told apart."""
 UNLIMITED = 2**62
 """Any number of additions."""
 EARLY_ACTIONS = 8
@@ -50,6 +58,11 @@ class Ascent:
 
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
         self.problem, self.state = problem, state_of(problem, start)
+        self.sound = start
+        """The best model whose objective was computed from scratch."""
+        self.highest = self.state.objective
+        self.lost = False
+        """Whether digits were lost on the way."""
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
         self.state.survey(self._price(self.state.n_units))
 
@@ -64,7 +77,14 @@ class Ascent:
         self.ahead = 1 if callback is not None or not self._uniform else max_iter
         self.made: deque[Info] = deque()
         settings = Settings(limits.tol, max_iter, callback)
-        return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
+        for novelty in (limits.min_novelty, *NOVELTIES):
+            self.limits = replace(limits, min_novelty=max(novelty, limits.min_novelty))
+            try:
+                return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
+            except BREAKDOWNS:
+                self.state, self.lost = state_of(self.problem, self.sound), True
+                self.made.clear()
+        return False
 
     def snapshot(self) -> Snapshot:
         """Where the climb is now, from scratch."""
@@ -102,7 +122,8 @@ class Ascent:
 
     def _actions(self) -> bool:
         """The best actions, and what is due after every few of them; says whether there was any."""
-        limits, until, every, due = self.limits, min(self.ahead, AT_ONCE), REFRESH_EVERY, "noise"
+        limits, every, due = self.limits, REFRESH_EVERY, "noise"
+        until = min(self.ahead, AT_ONCE - self.n_actions % AT_ONCE)
         early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
         if early:
             until, every = min(until, EARLY_ACTIONS - self.n_actions), 1
@@ -117,7 +138,19 @@ class Ascent:
         self.ahead = max(self.ahead - len(made), 1)
         self.n_actions += len(made)
         self.additions_left -= [action for *_, action in made].count("add")
+        if made and self.n_actions % AT_ONCE == 0:
+            self._check_digits()
         return bool(made)
+
+    def _check_digits(self) -> None:
+        """Compare the objective with that from scratch."""
+        state = self.state
+        here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
+        objective = state_of(self.problem, here).objective
+        if objective > self.highest:
+            self.sound, self.highest = here, objective
+        if not abs(objective - state.objective) <= DIGITS_LOST * (1 + abs(objective)):
+            raise FloatingPointError("rank-one updates have lost their digits")
 
     def _noise(self) -> Info:
         """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""

@@ -25,10 +25,12 @@ ROUNDING = 1e-13
 State = TypeVar("State")
 
 
-def leap(x0: FloatArray, x1: FloatArray, x2: FloatArray, weight: FloatArray) -> FloatArray:
+def leap(
+    x0: FloatArray, x1: FloatArray, x2: FloatArray, weight: FloatArray, longest: float = LONGEST_LEAP
+) -> FloatArray:
     """x₀ + 2λr + λ²v; x₂ where λ is not above one. In the norms coordinates count by their weight."""
     r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = min(float(np.sqrt(weight @ r**2 / max(float(weight @ v**2), TINY))), LONGEST_LEAP)
+    length = min(float(np.sqrt(weight @ r**2 / max(float(weight @ v**2), TINY))), longest)
     return np.asarray(x0 + 2 * length * r + length**2 * v) if length > 1 else x2
 
 
@@ -56,6 +58,7 @@ class Leaps(Generic[State]):
     """The state with other coordinates."""
     weight: FloatArray
     """Of the coordinates."""
+    longest: float = LONGEST_LEAP
 
     def __call__(self, state: Leaping[State]) -> tuple[Leaping[State], Info]:
         """One step."""
@@ -67,7 +70,7 @@ class Leaps(Generic[State]):
         if not state.before:
             return Leaping(new, (self.coordinates(state.here),), reached=info.objective), info
         x2 = self.coordinates(new)
-        there = leap(state.before[0], self.coordinates(state.here), x2, self.weight)
+        there = leap(state.before[0], self.coordinates(state.here), x2, self.weight, self.longest)
         if there is x2:
             return Leaping(new, reached=info.objective), info
         return Leaping(self.at(new, there), fallback=new, reached=info.objective), info

@@ -52,7 +52,7 @@ def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> 
             break
         ascent.state.move(int(found.out[0]), np.inf)
         ascent.state.move(int(found.into[0]), float(found.alpha[0]))
-    return snapshot, converged
+    return snapshot, converged and not ascent.lost
 
 
 def low_noise_limits(problem: LeastSquares) -> Limits:

@@ -13,7 +13,7 @@ from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
-from sparsebayes.engine.extrapolation import Leaping, Leaps
+from sparsebayes.engine.extrapolation import LONGEST_LEAP, Leaping, Leaps
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
@@ -53,7 +53,7 @@ def sparse(problem: Problem, rule: str, settings: Settings) -> Result:
     if not is_free(problem.price):
         return find(problem, settings)
     trace = Trace()
-    state, converged = _in_batch(problem, "ard", rule, trace, settings)
+    state, converged = _in_batch(problem, rule, trace, settings)
     fit = _standing(problem, state)
     return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
 
@@ -61,7 +61,7 @@ def sparse(problem: Problem, rule: str, settings: Settings) -> Result:
 def batch_then_search(problem: Problem, rule: str, settings: Settings) -> Result:
     """A batch solver finds the model, and the search goes on until the certificate holds."""
     trace = Trace()
-    state, _ = _in_batch(problem, "ard", rule, trace, settings.loose())
+    state, _ = _in_batch(problem, rule, trace, settings.loose())
     first = fit_scales(problem, state.active, state.alpha, state.carry, LOOSE, drop_worthless=True)
     return _searched(problem, first, trace, settings)
 
@@ -72,8 +72,27 @@ def ridge(problem: Problem, rule: str, settings: Settings) -> Result:
     # The prior of the predictor has variance one at the start, as with standardised columns in `batch.start`.
     # Where all columns are zero, no precision matters.
     alpha = float(problem.design.column_square(problem.weight).sum() / problem.weight.sum()) or 1.0
-    state, converged = _in_batch(problem, "ridge", rule, trace, settings, alpha)
-    return _unsearched(problem, state, converged, trace)
+    n = problem.design.n_columns  # constant columns count
+    first = batch.State(problem.design.keep(np.arange(n)), np.arange(n), np.full(n, alpha), problem.start(n))
+    step: Callable[[batch.State[Point]], tuple[batch.State[Point], Info]] = batch.stepper(
+        problem, w_step=_w_step(problem, rule), rule=RULES["ridge"][rule], prune_below=0.0
+    )
+
+    def whole_step(state: batch.State[Point]) -> tuple[batch.State[Point], Info]:
+        # The stop rule asks for γ log α of the shared precision, whose γ is that of all weights: at most the rank.
+        new, info = step(state)
+        moved = min(n, problem.design.n_rows) * abs(float(np.log(new.alpha[0] / state.alpha[0])))
+        return new, replace(info, change=max(info.change, moved))
+
+    def at(state: batch.State[Point], x: FloatArray) -> batch.State[Point]:
+        return replace(state, alpha=np.full(n, max(float(np.exp(x[0])), problem.prior.min_alpha)))
+
+    # With many more columns than rows EM creeps: a step goes about rows/columns of the way, in one coordinate.
+    leaps: Leaps[batch.State[Point]] = Leaps(
+        whole_step, lambda state: np.log(state.alpha[:1]), at, np.ones(1), longest=max(LONGEST_LEAP, float(n))
+    )
+    state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
+    return _unsearched(problem, state.here, converged, trace)
 
 
 def variational_bayes(problem: Problem, settings: Settings) -> Result:
@@ -152,21 +171,12 @@ def _w_step(problem: Problem, rule: str) -> Callable[[Columns, FloatArray, Point
     return step
 
 
-def _in_batch(
-    problem: Problem, kind: str, rule: str, trace: Trace, settings: Settings, alpha: float | None = None
-) -> tuple[batch.State[Point], bool]:
-    """The batch iteration, from all columns."""
-    n = int(problem.design.usable.sum())
-    first = batch.start(problem, problem.start(n), alpha)
-    if kind == "ridge":  # constant columns count
-        n = problem.design.n_columns
-        assert alpha is not None
-        design = problem.design.keep(np.arange(n))
-        first = batch.State(design, np.arange(n), np.full(n, alpha), problem.start(n))
+def _in_batch(problem: Problem, rule: str, trace: Trace, settings: Settings) -> tuple[batch.State[Point], bool]:
+    """The batch iteration, from all usable columns."""
+    first = batch.start(problem, problem.start(int(problem.design.usable.sum())))
     return batch.run(
-        problem, first, w_step=_w_step(problem, rule), rule=RULES[kind][rule], trace=trace, settings=settings,
-        prune_below=0.0 if kind == "ridge" else batch.PRUNE_BELOW,
-    )  # fmt: skip
+        problem, first, w_step=_w_step(problem, rule), rule=RULES["ard"][rule], trace=trace, settings=settings
+    )
 
 
 def _standing(problem: Problem, state: batch.State[Any]) -> ScaleFit:

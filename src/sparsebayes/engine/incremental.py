@@ -8,14 +8,21 @@ lemma), otherwise among the weights.
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import LinAlgError
 
 from sparsebayes.core.likelihoods import Bernoulli, Sites, weighted
-from sparsebayes.core.linalg import factorise, weighted_gram
+from sparsebayes.core.linalg import factorise, factorise_balanced, weighted_gram
 from sparsebayes.core.types import FloatArray
 
 REFRESH = 1000
 """Rows after which the covariance is recomputed from the precision matrix, so that rounding does not pile up:
 a thousand updates lose at most three of sixteen digits."""
+MAX_SHRINKAGE = 1e7
+"""Largest factor by which a block may shrink a variance if the covariance is updated by a difference, which then loses
+seven of sixteen digits. Beyond it the covariance is computed from the precision matrix, which has no differences."""
+MOST_INFLATED = 1e-3 / np.finfo(np.float64).eps
+"""Largest variance of a weight over the variance that it would have if the others were known: three digits are left of
+what prior and rows say about the least determined direction."""
 MAX_INNER = 500
 """Iterations of a block's contact points: five are usual. Separable blocks under a weak prior take more; what is left
 then is still a bound."""
@@ -48,9 +55,11 @@ def update(belief: Belief, Phi: FloatArray, t: FloatArray, weight: FloatArray, t
     """Take in a block of rows.
 
     ξ starts at 0 and is iterated until the bound, ½ μᵀΣ⁻¹μ + ½ log|Σ| + Σ(site constants), moves by less than `tol` of
-    itself.
+    itself. LinAlgError if prior and rows leave a direction undetermined, to working precision.
     """
-    among = _among_rows if len(Phi) < Phi.shape[1] else _among_weights
+    felt = np.einsum("nm,nm->n", Phi @ belief.covariance, Phi) * weight / 4  # a row's precision is a quarter at most
+    few = len(Phi) < Phi.shape[1] and felt.max(initial=0.0) < MAX_SHRINKAGE
+    among = _among_rows if few else _among_weights
     xi = np.zeros(len(t))
     last = -np.inf
     for _ in range(MAX_INNER):
@@ -92,6 +101,10 @@ def _among_weights(belief: Belief, Phi: FloatArray, sites: Sites) -> tuple[Belie
 
 
 def _refreshed(belief: Belief) -> Belief:
-    factor = factorise(belief.precision)
+    factor, scale = factorise_balanced(belief.precision)
     root = factor.inverse_root()
-    return replace(belief, covariance=root.T @ root, logdet=-factor.logdet, stale=0)
+    if factor.jitter or np.einsum("ij,ij->j", root, root).max() > MOST_INFLATED:
+        raise LinAlgError("the precision matrix of the weights is singular to working precision")
+    root /= scale
+    logdet = -factor.logdet - 2 * float(np.log(scale).sum())
+    return replace(belief, covariance=root.T @ root, logdet=logdet, stale=0)

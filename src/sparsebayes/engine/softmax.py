@@ -91,9 +91,8 @@ class SoftmaxProblem:
                 ByRows(design, p, self.weight, alpha, K) if wide else ByWeights(design, p, self.weight, alpha)
             )
             # The intercepts level = U z come last: X = P⁻¹ΦᵀWU and the Schur complement S = UᵀWU - UᵀWΦX.
-            parts = [inverse.eliminate(u) for u in U.T]
-            X = np.array([x for x, _ in parts]).reshape(len(parts), len(w))
-            S = factorise(np.array([left for _, left in parts]).reshape(len(parts), len(U)) @ U)
+            X, left = inverse.eliminate(U)
+            X, S = X.T, factorise(left)
             residual = self.residual(p)
             slope, level_slope = design.project(residual) - alpha * w, U.T @ residual.sum(axis=0)
             z = S.solve(level_slope - X @ slope)
@@ -213,6 +212,15 @@ class SoftmaxFit:
         return np.column_stack(means) + self.posterior.level, self.posterior.predictor_covariance(Phi)
 
 
+def _first_designs(rows: Design, there: BoolArray) -> ClassDesigns:
+    """The columns that each class (a row of `there`) begins with; classes with the same ones share them."""
+    columns = [np.flatnonzero(row) for row in there]
+    made: dict[bytes, ClassRows] = {}
+    for row, which in zip(there, columns, strict=True):
+        made.setdefault(row.tobytes(), rows if row.all() else rows.keep(which))
+    return ClassDesigns(tuple(made[row.tobytes()] for row in there), tuple(columns))
+
+
 def solve(
     problem: SoftmaxProblem,
     *,
@@ -223,6 +231,8 @@ def solve(
     alpha: FloatArray | None = None,
 ) -> SoftmaxFit:
     """Iterate a scale rule until the evidence moves by less than `tol` nats; `alpha` (C×D) is the start.
+
+    Weights whose precision is infinite there are out from the start, and do not come back.
 
     `shared` says that the rule gives all weights one precision (RMLR): then nothing leaves and nothing is priced.
     Otherwise (SMLR) a weight leaves when its best precision is ∞ and γ is small. With a price, precisions of features
@@ -251,9 +261,10 @@ def solve(
         extremes = np.multiply.outer([1 / EXTREME, EXTREME], limit.sum() if shared else limit[features])
         return np.asarray(np.maximum(extremes, problem.least_alpha))
 
-    first: ClassRows = rows if len(usable) == len(square) else rows.keep(usable)
-    design = ClassDesigns((first,) * C, (usable,) * C)
-    state = State(design, alpha[:, usable].ravel(), np.zeros(C * len(usable)), np.zeros(C), square > 0, square < 0)
+    there = np.isfinite(alpha) & (square > 0)
+    design = _first_designs(rows, there)
+    n_weights = int(there.sum())
+    state = State(design, alpha[there], np.zeros(n_weights), np.zeros(C), there.any(axis=0), square < 0)
 
     def step(state: State) -> tuple[State, Info]:
         post, features = problem.posterior(state.design, state.alpha, state.w, state.level), state.design.features

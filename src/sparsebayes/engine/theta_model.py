@@ -82,12 +82,17 @@ class RegressionModel:
         return found._replace(value=found.value - self.template.total_price(list(range(K.shape[1]))))
 
 
-def label_model(t: FloatArray, weight: FloatArray, flat_intercept: bool, settings: Settings) -> RegressionModel:
-    """The regression of classes t in {0, 1}, as a target ±1 in standard units."""
+def label_values(t: FloatArray, weight: FloatArray, flat_intercept: bool) -> FloatArray:
+    """Classes t in {0, 1} as a target ±1 in standard units."""
     sign = 2 * t - 1
     y = sign - flat_intercept * (weight @ sign) / weight.sum()
-    spread = float(np.sqrt(weight @ y**2 / weight.sum()))
-    return RegressionModel(np.sqrt(weight) * y / spread, weight, flat_intercept, settings, UNEXPLAINED_LABELS)
+    return np.asarray(y / np.sqrt(weight @ y**2 / weight.sum()))
+
+
+def label_model(t: FloatArray, weight: FloatArray, flat_intercept: bool, settings: Settings) -> RegressionModel:
+    """The regression of classes t in {0, 1}, as a target ±1 in standard units."""
+    target = np.sqrt(weight) * label_values(t, weight, flat_intercept)
+    return RegressionModel(target, weight, flat_intercept, settings, UNEXPLAINED_LABELS)
 
 
 class Linearisation(NamedTuple):

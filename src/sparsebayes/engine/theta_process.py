@@ -51,6 +51,8 @@ class ProcessEvidence:
     kernel: WeightedKernel
     sample: Sample
     flat_intercept: bool
+    least_noise: float = 0.0
+    """Smallest σ²."""
 
     @property
     def n(self) -> int:
@@ -61,7 +63,8 @@ class ProcessEvidence:
         """Its value and slopes.
 
         With M = I + c √W H K Hᵀ √W (H centres by weight), a = M⁻¹t and σ² = tᵀa/n it is -½ [n log σ² + log |M|], and
-        its slope by M is ½ [a aᵀ/σ² - M⁻¹].
+        its slope by M is ½ [a aᵀ/σ² - M⁻¹]. Where σ² is held at its least value, tᵀa/σ² - n is
+        added within the bracket.
         """
         X, weight = self.sample.X, self.sample.weight
         root, share = np.sqrt(weight), weight / weight.sum() * self.flat_intercept
@@ -76,13 +79,14 @@ class ProcessEvidence:
         except LinAlgError:  # rows so far out that their distances have no digits left
             return Value(-np.inf, np.zeros_like(theta), 0.0, 1.0)
         a = factor.solve(t)
-        noise = float(t @ a) / self.n
+        rest = float(t @ a)
+        noise = max(rest / self.n, self.least_noise)
         half = factor.inverse_root()
         by_M = 0.5 * (np.outer(a, a) / noise - half.T @ half)
         by_K = c * root[:, None] * by_M * root
         down = by_K.sum(axis=0)
         by_K = by_K - np.outer(share, down) - np.outer(down, share) + np.outer(share, share) * down.sum()
-        value = -0.5 * (self.n * np.log(noise) + factor.logdet)
+        value = -0.5 * (self.n * np.log(noise) + rest / noise - self.n + factor.logdet)
         by_theta, by_c = self.kernel.gradient(X, X, shape, by_K), c * float(np.vdot(by_M, inner))
         return Value(float(value), by_theta, by_c, noise)
 
@@ -93,22 +97,29 @@ class ProcessEvidence:
 
     def maximise(self, theta: FloatArray, c: float, steps: int = MAX_STEPS) -> "ProcessTheta":
         """The largest value near θ and c, and where; weights that are zero stay so."""
-        free = np.flatnonzero(theta)
+        return self._maximise(theta, c, np.eye(len(theta))[theta > 0], steps)
+
+    def maximise_size(self, theta: FloatArray, c: float) -> "ProcessTheta":
+        """The largest value for weights in proportion to θ, and where."""
+        return self._maximise(theta, c, (theta > 0)[None].astype(np.float64), MAX_STEPS)
+
+    def _maximise(self, theta: FloatArray, c: float, groups: FloatArray, steps: int) -> "ProcessTheta":
+        """By the common factor of each group of weights (a row of zeros and ones), and c."""
+
+        def at(x: FloatArray) -> FloatArray:
+            return np.asarray(theta * np.exp(x[:-1] @ groups))
 
         def loss(x: FloatArray) -> tuple[float, FloatArray]:
-            at = np.zeros_like(theta)
-            at[free] = np.exp(x[:-1])
-            found = self(at, float(np.exp(x[-1])))
-            return -found.value, -np.append(found.by_theta[free] * at[free], found.by_log_c)
+            there = at(x)
+            found = self(there, float(np.exp(x[-1])))
+            return -found.value, -np.append(groups @ (found.by_theta * there), found.by_log_c)
 
-        start = np.log(np.append(theta[free], c))
-        limits = [(x + np.log(LEAST), x + np.log(MOST)) for x in start[:-1]] + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
+        start = np.append(np.zeros(len(groups)), np.log(c))
+        limits = [(np.log(LEAST), np.log(MOST))] * len(groups) + [(np.log(RATIOS[0]), np.log(RATIOS[1]))]
         end = minimize(
             loss, start, jac=True, bounds=limits, method="L-BFGS-B", options={"maxiter": steps, "maxfun": 2 * steps}
         )
-        there = np.zeros_like(theta)
-        there[free] = np.exp(end.x[:-1])
-        return ProcessTheta(there, -float(end.fun), float(np.exp(end.x[-1])))
+        return ProcessTheta(at(end.x), -float(end.fun), float(np.exp(end.x[-1])))
 
 
 class ProcessTheta(NamedTuple):

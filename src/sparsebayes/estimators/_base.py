@@ -191,7 +191,7 @@ def as_tasks(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 
 
 def warn_unless_converged(model: Any) -> None:
-    """Tell of a fit that did not come to its end, and why: `max_iter`, or a callback that asked to stop."""
+    """Tell of a fit that did not come to its end, and why: `max_iter`, rounding, or a callback that asked to stop."""
     watch = _WATCH.get()
     gap = float(np.max(model.optimality_gap_))
     if watch is not None and watch.stopped_at:
@@ -199,6 +199,14 @@ def warn_unless_converged(model: Any) -> None:
         warnings.warn(
             f"not converged: a callback stopped the fit at step {watch.stopped_at}. The model is what was found by "
             f"then; a single change of it could still raise the log evidence by {gap:.3g} nats (tol={model.tol:g}).",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    elif not model.converged_ and hasattr(model, "_rounding_remedy") and model.n_iter_ < model.max_iter:
+        warnings.warn(
+            f"not converged: rounding ended the search after {model.n_iter_} steps, because columns depend on each "
+            f"other. A single change of the model could still raise the log evidence by {gap:.3g} nats "
+            f"(tol={model.tol:g}); {model._rounding_remedy}.",
             ConvergenceWarning,
             stacklevel=2,
         )

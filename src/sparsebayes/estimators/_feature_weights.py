@@ -1,5 +1,6 @@
 """What estimators with feature weights share: parameters, standard units for the inputs, and weights in user units."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
@@ -16,10 +17,17 @@ from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED, FeatureKernel, weighted_kernel
 from sparsebayes.engine.alternating import Alternation
 from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.process import Signal, regression_signal
+from sparsebayes.engine.process import Signal, Spectrum
 from sparsebayes.engine.theta import ThetaSearch, best_theta, random_starts, sized_starts, univariate_share
-from sparsebayes.engine.theta_model import RegressionModel, feature_relevance
-from sparsebayes.engine.theta_process import SAMPLE_ROWS, ProcessEvidence, process_relevance, process_theta
+from sparsebayes.engine.theta_model import UNEXPLAINED_LABELS, RegressionModel, feature_relevance
+from sparsebayes.engine.theta_process import (
+    FIRST_RATIO,
+    SAMPLE_ROWS,
+    ProcessEvidence,
+    ProcessTheta,
+    process_relevance,
+    process_theta,
+)
 from sparsebayes.engine.width import Sample, VectorFit, best_width
 from sparsebayes.estimators._base import counted, wanted
 from sparsebayes.estimators._kernel import KERNEL_CONSTRAINTS, KernelFit
@@ -205,15 +213,52 @@ class FeatureWeights:
         self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool, starts: list[FloatArray]
     ) -> ThetaResult:
         """Feature weights of largest evidence of a Gaussian process, of a target in standard units."""
+        evidence = self._evidence(inputs, t, flat_intercept, 0.0)
+        return self._best_end(inputs, evidence, self._ends(inputs, evidence, starts))
+
+    def find_for_labels(self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool) -> ThetaResult:
+        """The same for labels as numbers, a part of which always counts as noise (`UNEXPLAINED_LABELS`)."""
+        evidence = self._evidence(inputs, t, flat_intercept, UNEXPLAINED_LABELS)
+        return self._best_end(inputs, evidence, self._ends(inputs, evidence, self.starts(inputs)))
+
+    def find_common(self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool) -> ThetaResult:
+        """One weight that all features share, for labels as numbers."""
+        evidence = self._evidence(inputs, t, flat_intercept, UNEXPLAINED_LABELS)
+        equal = np.where(inputs.varying, 1 / max(inputs.n_varying, 1), 0.0)
+        best = max(
+            (evidence.maximise_size(start, FIRST_RATIO) for start in sized_starts(equal)), key=lambda end: end.value
+        )
+        return self._of_process(inputs, evidence, best, np.full(self.n_restarts, np.nan))
+
+    def _evidence(
+        self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool, least_noise: float
+    ) -> ProcessEvidence:
         kernel = weighted_kernel(self.kernel, degree=self.degree, coef0=self.coef0)
         sample = Sample.of(inputs.X, t[:, None], inputs.weight, SAMPLE_ROWS)
-        evidence, price = ProcessEvidence(kernel, sample, flat_intercept), self._price(inputs)
+        return ProcessEvidence(kernel, sample, flat_intercept, least_noise)
+
+    def _process_price(self, inputs: StandardInputs, evidence: ProcessEvidence) -> float:
+        """Nats that a feature must bring to a Gaussian process, in which all weights are chosen together."""
+        price = self._price(inputs)
         if self.min_gain == "auto":
-            price += 0.5 * float(np.log(evidence.n))  # Schwarz's price of one weight, which n rows determine
-        ends = [process_theta(evidence, start, price) for start in wanted(counted(starts, len(starts), "start"))]
+            price += 0.5 * float(np.log(evidence.n))  # of a weight that so many rows determine
+        return price
+
+    def _ends(self, inputs: StandardInputs, evidence: ProcessEvidence, starts: list[FloatArray]) -> list[ProcessTheta]:
+        price, work = self._process_price(inputs, evidence), wanted(counted(starts, len(starts), "start"))
+        return [process_theta(evidence, start, price) for start in work]
+
+    def _best_end(self, inputs: StandardInputs, evidence: ProcessEvidence, ends: list[ProcessTheta]) -> ThetaResult:
+        """The best of the ends of all starts, or no weights at all."""
+        price = self._process_price(inputs, evidence)
         scores = np.array([end.value - price * end.n_kept for end in ends])
         best = max([*ends, evidence.nothing()], key=lambda end: end.value - price * end.n_kept)
         scores = np.append(scores, np.full(max(self.n_restarts - len(scores), 0), np.nan))
+        return self._of_process(inputs, evidence, best, scores)
+
+    def _of_process(
+        self, inputs: StandardInputs, evidence: ProcessEvidence, best: ProcessTheta, scores: FloatArray
+    ) -> ThetaResult:
         noise = evidence(best.theta, best.c).noise
         fit = VectorFit(best.value, np.empty(0, np.intp), np.log([noise]))
         return self._result(inputs, best.theta, process_relevance(evidence, best), fit, scores, Trace())
@@ -277,11 +322,17 @@ def is_wide(inputs: StandardInputs) -> bool:
 
 
 def resize(
-    found: ThetaResult, inputs: StandardInputs, t: FloatArray, *, flat_intercept: bool
+    found: ThetaResult,
+    inputs: StandardInputs,
+    t: FloatArray,
+    signal: Callable[[Spectrum], Signal],
+    *,
+    flat_intercept: bool,
 ) -> tuple[ThetaResult, Signal]:
     """The same shares of the features at the common size of largest evidence of a Gaussian process; and its signal.
 
-    A sparse model with few vectors asks for a wider kernel than a process that keeps all.
+    A sparse model with few vectors asks for a wider kernel than a process that keeps all. `signal` is the evidence of
+    targets like t (engine/process.py).
     """
     kernel, columns = found.kernel, found.kernel.columns
     theta = kernel.theta * inputs.unit[columns] ** WEIGHTED[kernel.name].power
@@ -290,7 +341,7 @@ def resize(
 
     def signal_at(size: float) -> Signal:
         K = replace(standard, theta=size * theta)(sample.X, sample.X)
-        return regression_signal(sample.spectrum(K, flat_intercept))
+        return signal(sample.spectrum(K, flat_intercept))
 
     _, size = best_width([signal_at], [SIZES])
     resized = replace(found, kernel=replace(kernel, theta=size * kernel.theta), weights=size * found.weights)

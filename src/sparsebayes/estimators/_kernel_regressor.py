@@ -198,6 +198,7 @@ class Fitted(NamedTuple):
 class KernelRegressorMixin(KernelMixin, VectorsMixin):
     """`fit` of the kernel regressors, which give `_fit_rows`."""
 
+    _rounding_remedy = "choose a narrower kernel (a larger gamma) or fewer candidates"
     _validated: Callable[[Any, Any, Any], tuple[FloatArray, FloatArray, FloatArray, BoolArray]]
     _numbers: Callable[[str], Any]
     _store_common: Callable[[], None]

@@ -1,7 +1,7 @@
 """Kernel models that keep all vectors they need: a Gaussian process in the place of a sparse model."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,15 @@ class ProcessDesign:
         bound = len(self.features.centres) == self.most
         most = max(1, round(self.most * len(rows) / len(self.design.X))) if bound else self.most
         return ProcessDesign.of(self.design.subset(rows, weight), self.ratio, most)
+
+    def among_centres(self) -> KernelDesign:
+        """The kernel design with its centres as the only candidates: a smooth kernel has few different columns."""
+        design, chosen = self.design, np.sort(self.features.centres)
+        assert design.centres is not None
+        place = np.full(len(design.indices) + 1, -1)
+        place[chosen] = np.arange(len(chosen))
+        own = place[design.own_column]
+        return replace(design, centres=design.centres[chosen], indices=design.indices[chosen], own_column=own)
 
     @property
     def columns(self) -> DenseRows:

@@ -10,7 +10,7 @@ from sparsebayes.core.types import FloatArray
 from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.engine.kernel_regression import KernelSolver, start_on
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.process import MAX_CENTRES
+from sparsebayes.engine.process import MAX_CENTRES, regression_signal
 from sparsebayes.engine.theta import VECTOR_PRICE
 from sparsebayes.engine.theta_model import RegressionModel
 from sparsebayes.estimators._base import counted
@@ -62,14 +62,16 @@ def _fit_output(
     found = _find_theta(inputs, merged, weights, settings, batch, by_process=vectors != "sparse")
     solver, design = solver_for(target, found.fit.noise), design.at(found.kernel)
     if vectors != "sparse" and len(found.kernel.columns):
-        resized, signal = resize(found, inputs, _values(merged), flat_intercept=merged.flat)
+        resized, signal = resize(found, inputs, _values(merged), regression_signal, flat_intercept=merged.flat)
         process = process_design(vectors, design.at(resized.kernel), lambda: signal, MAX_CENTRES)
         alone = replace(regression, design=design, targets=[target])
         if process is not None and (vectors == "all" or alone.process_predicts_better(process, lambda target: solver)):
             return resized.annotate(regression.process_fit(process, target))
     columns = solver.standardise(design.columns, target.weight, target.flat)
     start = start_on(columns.unit, found.fit) if len(found.fit.active) else None
-    result = solver.solve(target.problem(columns, VECTOR_PRICE), design.own_column, start)
+    # At weights of a process no vector is charged for: the sparse models of the folds were not charged either.
+    price = VECTOR_PRICE if vectors == "sparse" else 0.0
+    result = solver.solve(target.problem(columns, price), design.own_column, start)
     result.result.trace.infos[:0] = found.trace.infos
     return found.annotate(regression.in_data_units(design, target, result))
 

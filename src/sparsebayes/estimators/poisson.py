@@ -314,7 +314,9 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
         """
         X = self._validate(X)
         mean, variance = over_blocks(self._moments, X, _log_exposure(exposure, X.shape[0]), width=self._width)
-        variance = variance + self._excess * (variance + mean**2)
+        if self._excess:
+            with np.errstate(over="ignore"):
+                variance = variance + self._excess * (variance + mean**2)
         return (mean, np.sqrt(mean + variance)) if return_std else mean
 
     @refuse_offset

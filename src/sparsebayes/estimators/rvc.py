@@ -1,7 +1,7 @@
 """Relevance vector machine for classification."""
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -9,15 +9,13 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.likelihoods import Bernoulli
-from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm, softmax
-from sparsebayes.engine.kernel_regression import own_scale
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.process import VARIANCE_FACTORS, label_centres, solve_labels
+from sparsebayes.engine.process import VARIANCE_FACTORS, label_centres
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
@@ -31,8 +29,13 @@ from sparsebayes.estimators._kernel_classifier import (
     choose_classifier_kernel,
 )
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, KernelFunction, kernel_design
+from sparsebayes.estimators._label_process import LabelProcess
 from sparsebayes.estimators._linear import glm_fit
-from sparsebayes.estimators._process import MOST_JUDGED_LABELS, ProcessDesign, folds, judged_classes, process_design
+from sparsebayes.estimators._process import ProcessDesign, judged_classes, process_design
+
+MANY_WEIGHTS = 3000
+"""Candidates times classes up to which a softmax model begins with all of them. The time of an iteration grows with the
+cube; beyond, each class begins with the vectors that it keeps against the rest."""
 
 
 @dataclass(frozen=True)
@@ -48,30 +51,6 @@ class KernelJoint(JointFit):
         K = np.zeros((len(X), self.n_features))
         K[:, self.kept] = self.kernel(X, self.centres)
         return super().latent(K)
-
-
-@dataclass(frozen=True)
-class LabelProcess:
-    """A Gaussian process for the log-odds of a class."""
-
-    process: ProcessDesign
-    variances: FloatArray
-    """Prior variances of the log-odds that are tried, in this order."""
-
-
-class Judged(NamedTuple):
-    """What held-out rows say of a Gaussian process."""
-
-    gain: float
-    """Log probability of their labels above that under sparse models."""
-    variances: list[float]
-    """Prior variances that were best in each fold, for each class that was tried."""
-
-
-def log_probability(fit: KernelFit, X: FloatArray, t: FloatArray) -> FloatArray:
-    """Log probability of labels 0 and 1."""
-    probability = quadrature((2 * t - 1) * fit.latent(X), fit.latent_variance(X))
-    return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
 
 class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianClassifier):
@@ -235,34 +214,20 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
         if process is None:
             return self._fit_all(inputs, codes, weight)
         variances = np.asarray(VARIANCE_FACTORS * np.median(chosen.signal.variance), np.float64)
-        dense = LabelProcess(process, variances)
+        dense = LabelProcess(process, variances, self._has_flat_intercept())
         several = len(self.classes_) > 2
         if self.vectors == "auto" or several:
-            judged = self._judge(dense, codes, weight)
+            sparse = self._fit_fold if self.vectors == "auto" else None
+            judged = dense.judge(sparse, codes, weight, judged_classes(len(self.classes_)))
             if self.vectors == "auto" and judged.gain <= 0:
                 return self._fit_all(inputs, codes, weight)
             if several and judged.variances:
                 dense = replace(dense, variances=np.array([np.median(judged.variances)]))
         return self._fit_all(dense, codes, weight)
 
-    def _judge(self, process: "LabelProcess", codes: AnyArray, weight: FloatArray) -> "Judged":
-        """How much more probable a Gaussian process makes labels of other folds than sparse models do."""
-        gain, variances, design = 0.0, [], process.process.design
-        for train, test in folds(design, weight, MOST_JUDGED_LABELS, codes):
-            v, X = weight[train], design.X[test]
-            sparse = self._standardise(design.subset(train, weight), v)
-            dense = replace(process, process=process.process.subset(train, weight))
-            for k in judged_classes(len(self.classes_)):
-                t = (codes == k).astype(np.float64)
-                if len(np.unique(t[train])) == 2:
-                    rival = self._fit_binary(dense, t[train], v)
-                    assert rival.left_out is not None
-                    variances.append(rival.left_out.signal)
-                    if self.vectors == "auto":
-                        fit = self._fit_binary(sparse, t[train], v)
-                        more = log_probability(rival, X, t[test]) - log_probability(fit, X, t[test])
-                        gain += float(weight[test] @ more)
-        return Judged(gain, variances)
+    def _fit_fold(self, fold: ProcessDesign, t: FloatArray, weight: FloatArray) -> KernelFit:
+        """A sparse model of some of the rows."""
+        return self._fit_binary(self._standardise(fold.design, weight), t, weight)
 
     def _has_flat_intercept(self) -> bool:
         return self.fit_intercept and self.intercept_prior == "flat"
@@ -281,9 +246,9 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
             bounded=self.inference == "variational",
         )
 
-    def _fit_binary(self, inputs: "StandardColumns | LabelProcess", t: FloatArray, weight: FloatArray) -> KernelFit:
+    def _fit_binary(self, inputs: StandardColumns | LabelProcess, t: FloatArray, weight: FloatArray) -> KernelFit:
         if isinstance(inputs, LabelProcess):
-            return self._fit_process(inputs, t, weight)
+            return inputs.fit(t, weight)
         design, problem = inputs.design, self._problem(inputs.columns, t, weight)
         if self.solver == "sequential":
             result = glm.find(problem, self._settings())
@@ -291,27 +256,30 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
             result = glm.batch_then_search(problem, self.solver, self._settings())
         return design.kernel_fit(glm_fit(problem, result, len(design.indices)))
 
-    def _fit_process(self, inputs: "LabelProcess", t: FloatArray, weight: FloatArray) -> KernelFit:
-        """A Gaussian process in the place of a sparse model."""
-        columns = own_scale(inputs.process.columns, weight, self._has_flat_intercept()).unweighted()
-        problem = self._problem(columns, t, weight)
-        result = solve_labels(problem, inputs.variances)
-        fit = glm_fit(problem, result, columns.n_columns)
-        return inputs.process.kernel_fit(fit, 1 / float(result.alpha[0]))
-
     def _fit_joint(self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray) -> JointFit:
         design, columns = inputs.design, inputs.columns
         n_columns = len(design.indices)
         flat, no_prior = self._has_flat_intercept(), (0.0, np.zeros(columns.n_columns))
         problem = softmax.SoftmaxProblem(columns, codes, len(self.classes_), weight, flat, 0.0, *no_prior)
-        trace = Trace()
+        trace, alpha = Trace(), None
+        if columns.n_columns * len(self.classes_) > MANY_WEIGHTS:
+            alpha = self._first_precisions(inputs, codes, weight)
         rule = glm.RULES["ard"]["em" if self.solver == "em" else "fixed-point"]
-        fit = softmax.solve(problem, rule=rule, shared=False, trace=trace, settings=self._settings())
+        fit = softmax.solve(problem, rule=rule, shared=False, trace=trace, settings=self._settings(), alpha=alpha)
         parts = fit.bare(), columns.origin, columns.unit, n_columns, 0.0, trace
         if design.kernel is None or design.centres is None:
             return JointFit(*parts)
         kept = np.flatnonzero(fit.active[:, :n_columns].any(axis=0))
         return KernelJoint(*parts, design.kernel, design.centres[kept], kept)
+
+    def _first_precisions(self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray) -> FloatArray:
+        """Precisions of the vectors that each class keeps against the rest; infinite for all others."""
+        alpha = np.full((len(self.classes_), inputs.columns.n_columns), np.inf)
+        for k in range(len(self.classes_)):
+            problem = self._problem(inputs.columns, (codes == k).astype(np.float64), weight)
+            found = glm.find(problem, self._settings())
+            alpha[k, found.active] = found.alpha
+        return alpha
 
     def _store_joint(self, design: KernelDesign, joint: JointFit) -> None:
         """Fitted attributes of a softmax model: lists with one array per class."""

@@ -4,12 +4,13 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from scipy.sparse import issparse
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.likelihoods import Bernoulli
-from sparsebayes.core.linalg import factorise
+from sparsebayes.core.linalg import factorise_balanced
 from sparsebayes.core.predictive import PROBABILITIES
 from sparsebayes.core.priors import VariationalGamma
 from sparsebayes.core.types import FloatArray
@@ -189,10 +190,16 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         beliefs = self._first_beliefs(X.shape[1], len(known)) if first else self._current_beliefs()
         targets = [known[1]] if len(known) == 2 else known
         Phi = np.column_stack([X, np.ones(len(X))]) if self.fit_intercept else X
-        beliefs = [
-            incremental.update(belief, Phi, (y == label).astype(np.float64), weight, self.tol / 100)
-            for belief, label in zip(beliefs, targets, strict=True)
-        ]
+        try:
+            beliefs = [
+                incremental.update(belief, Phi, (y == label).astype(np.float64), weight, self.tol / 100)
+                for belief, label in zip(beliefs, targets, strict=True)
+            ]
+        except LinAlgError as error:
+            raise ValueError(
+                f"prior_precision={self.prior_precision} is too small for rows of this size: {error}. Raise it, divide "
+                "the features by their standard deviations, or give the first call more rows than there are features"
+            ) from error
         self.classes_ = known
         self._beliefs = beliefs
         self._store([self._fit_of(belief) for belief in beliefs])
@@ -217,19 +224,21 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
                 to_zero[-1, :-1] = -fit.basis.reference
             covariance = np.diag(fit.diagonal) + fit.sign * (fit.root.T @ fit.root)
             covariance = to_zero @ covariance @ to_zero.T
-            factor = factorise(covariance)
-            precision = factor.solve(np.eye(n))
+            factor, scale = factorise_balanced(covariance)
+            precision = factor.solve(np.eye(n)) / scale / scale[:, None]
+            logdet = factor.logdet + 2 * float(np.log(scale).sum())
             vector = precision @ (to_zero @ fit.mean)
-            beliefs.append(incremental.Belief(precision, vector, covariance, factor.logdet, self.n_samples_seen_))
+            beliefs.append(incremental.Belief(precision, vector, covariance, logdet, self.n_samples_seen_))
         return beliefs
 
     def _fit_of(self, belief: incremental.Belief) -> LinearFit:
         """A belief as a fit. Precisions and bound are not kept row by row: they are nan."""
         n = len(belief.mean) - self.fit_intercept
+        factor, scale = factorise_balanced(belief.covariance)
         return LinearFit(
             LinearBasis(np.arange(n), np.zeros(n), self.fit_intercept),
             belief.mean,
-            factorise(belief.covariance).lower.T,
+            factor.lower.T * scale,
             np.zeros(len(belief.mean)),
             1,
             np.arange(n),

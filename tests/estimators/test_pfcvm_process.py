@@ -1,0 +1,116 @@
+"""PFCVMClassifier by default: feature weights of a Gaussian process, and the model on them that predicts better."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sparsebayes import PFCVMClassifier, RVMClassifier, load, save
+from sparsebayes.estimators import _label_process as labels
+
+
+def ring(n=120, seed=0):
+    """Inside or outside of a circle in the features 1 and 3 of six."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 6))
+    far = (X[:, [1, 3]] ** 2).sum(axis=1) + 0.3 * rng.standard_normal(n) > 1.4
+    return X, np.where(far, "out", "in")
+
+
+def shells(n=90, seed=0):
+    """All of 20 features say a little: two shifted clouds."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    return rng.standard_normal((n, 20)) + 0.7 * y[:, None], y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = ring()
+    return X, y, PFCVMClassifier().fit(X, y)
+
+
+def test_the_features_that_matter_are_found(fitted):
+    X, y, model = fitted
+    assert_array_equal(model.get_support(indices=True), [1, 3])
+    X_new, y_new = ring(1000, seed=1)
+    assert 1 - model.score(X_new, y_new) < 0.6 * (1 - RVMClassifier().fit(X, y).score(X_new, y_new))
+    assert (model.feature_relevance_[[1, 3]] > 0.5).all()
+    assert np.isfinite(model.restart_scores_).all()
+
+
+def test_where_all_features_say_a_little_they_share_one_weight():
+    X, y = shells()
+    X_new, y_new = shells(1000, seed=1)
+    model = PFCVMClassifier().fit(X, y)
+    assert model.get_support().all()
+    assert_allclose(model.feature_weights_ * X.var(axis=0), (model.feature_weights_ * X.var(axis=0))[0], rtol=1e-9)
+    assert model.score(X_new, y_new) > RVMClassifier().fit(X, y).score(X_new, y_new) - 0.01
+    assert model.score(X_new, y_new) > PFCVMClassifier(vectors="sparse").fit(X, y).score(X_new, y_new)
+
+
+def test_a_price_of_the_user_asks_for_a_weight_each():
+    X, y = shells()
+    assert len(np.unique(PFCVMClassifier(min_gain=1.0, n_restarts=1).fit(X, y).feature_weights_)) > 2
+
+
+def test_held_out_labels_choose_between_machine_and_process(fitted, monkeypatch):
+    X, y, _ = fitted
+    kept = {}
+    for gain in (-1.0, 1.0):
+        judged = labels.Judged(gain, [])
+        monkeypatch.setattr(labels.LabelProcess, "judge", lambda *_, judged=judged: judged)
+        kept[gain] = PFCVMClassifier(n_restarts=1).fit(X, y)
+    few, many = kept[-1.0], kept[1.0]
+    signs = np.where(y[few.relevance_indices_] == "out", 1, -1)
+    assert_array_equal(np.sign(few.dual_coef_), signs)
+    assert len(few.dual_coef_) < len(many.dual_coef_)
+    assert_array_equal(few.feature_weights_, many.feature_weights_)
+    every = PFCVMClassifier(n_restarts=1, vectors="all").fit(X, y)
+    assert_array_equal(every.predict_proba(X), many.predict_proba(X))
+
+
+def test_the_machine_takes_its_vectors_from_the_centres_of_the_process(fitted):
+    """A smooth kernel has few different columns; a search among all of them would crawl."""
+    X, y, model = fitted
+    everywhere = PFCVMClassifier(vectors="all").fit(X, y)
+    if len(model.dual_coef_) < len(everywhere.dual_coef_):
+        assert np.isin(model.relevance_indices_, everywhere.relevance_indices_).all()
+    assert len(everywhere.dual_coef_) < len(X)
+
+
+def test_units_order_and_repetitions(fitted):
+    X, y, model = fitted
+    unit, origin = np.array([1e-3, 50.0, 1.0, 0.1, 1e4, 1.0]), np.array([0.0, 20.0, -5.0, 1.0, 0.0, 2.0])
+    moved = PFCVMClassifier().fit(X * unit + origin, y)
+    assert_allclose(moved.feature_weights_ * unit**2, model.feature_weights_, rtol=1e-2)
+    assert_allclose(moved.predict_proba(X * unit + origin), model.predict_proba(X), atol=2e-3)
+    order = np.random.default_rng(0).permutation(len(X))
+    mixed = PFCVMClassifier().fit(X[order], y[order])
+    assert_allclose(mixed.feature_weights_, model.feature_weights_, rtol=1e-9)
+    assert_allclose(mixed.predict_proba(X), model.predict_proba(X), atol=1e-6)
+    columns = np.array([3, 0, 5, 4, 1, 2])
+    turned = PFCVMClassifier().fit(np.asfortranarray(X[:, columns]), y)
+    assert_allclose(turned.feature_weights_, model.feature_weights_[columns], rtol=1e-2)
+
+
+def test_weights_are_repetitions():
+    X, y = ring(80)
+    times = np.random.default_rng(1).integers(1, 3, 80)
+    weighted = PFCVMClassifier(n_restarts=1).fit(X, y, times)
+    repeated = PFCVMClassifier(n_restarts=1).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert_allclose(weighted.feature_weights_, repeated.feature_weights_, rtol=1e-6)
+    assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+
+
+def test_saved_and_loaded(fitted, tmp_path):
+    X, _, model = fitted
+    save(model, tmp_path / "model.sbm")
+    assert_array_equal(load(tmp_path / "model.sbm").predict_proba(X), model.predict_proba(X))
+
+
+def test_labels_that_hang_on_nothing():
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((80, 5)), rng.integers(0, 2, 80)
+    model = PFCVMClassifier(n_restarts=1).fit(X, y)
+    probability = model.predict_proba(rng.standard_normal((500, 5)))[:, 1]
+    assert np.abs(probability - y.mean()).mean() < 0.15

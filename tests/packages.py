@@ -1,0 +1,21 @@
+"""Which packages a piece of code needs that are not installed here."""
+
+import ast
+from importlib.util import find_spec
+
+import pytest
+
+
+def skip_without_packages(code):
+    """Skip the test if the code imports a package that is not installed."""
+    missing = sorted({name for name in _imported(code) if find_spec(name) is None})
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not installed")
+
+
+def _imported(code):
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
