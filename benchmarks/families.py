@@ -133,7 +133,7 @@ def groups(n_seeds: int) -> None:
                 "skglm group lasso, cross-validated": lasso,
             }
             ways = {name: model.fit for name, model in models.items()}
-            alphas = top / np.sqrt(5) * np.logspace(0, -2.5, 20)
+            alphas = top / np.sqrt(5) * np.logspace(0, -2, 12)
             ways["skglm, reweighted to group MCP"] = partial(cross_validated, partial(group_mcp, size=5), alphas)
             for name, way in ways.items():
                 fitted, seconds = timed(lambda way=way, X=X, y=y: way(X, y))
