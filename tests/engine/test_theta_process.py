@@ -144,3 +144,13 @@ def test_the_common_size_is_the_best_on_a_grid():
     grid = [evidence(size * theta, c).value for size in np.geomspace(0.05, 20, 25) for c in np.geomspace(0.1, 1e4, 25)]
     assert found.value >= max(grid) - 1e-6
     assert found.value <= evidence.maximise(theta, 10.0).value + 1e-6
+
+
+def test_a_feature_that_the_start_lacks_returns_if_it_pays():
+    evidence = evidence_of("rbf", n=60)
+    found = process_theta(evidence, np.array([0.5, 0.0, 0.0]), 3.0)
+    assert (found.theta[:2] > 0).all()
+    assert found.theta[2] == 0
+    whole = process_theta(evidence, np.array([0.5, 0.5, 0.5]), 3.0)
+    assert found.value == pytest.approx(whole.value, abs=0.05)
+    assert process_theta(evidence, np.array([0.5, 0.0, 0.0]), 1e6).theta[1] == 0

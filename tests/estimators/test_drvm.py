@@ -439,3 +439,11 @@ def test_the_sparse_model_that_won_on_folds_is_the_one_that_is_fitted():
     y = f[:240] + np.random.default_rng(3).standard_normal(240)
     model = DRVMRegressor().fit(X[:240], y)
     assert np.sqrt(np.mean((model.predict(X[240:]) - f[240:]) ** 2)) < 0.7
+
+
+def test_a_parabola_is_found_among_many_useless_features():
+    """With few rows for each feature a sparse model comes first, and judges features by their slope."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (100, 30))
+    y = 2 * X[:, 4] + 3 * X[:, 9] ** 2 + 0.2 * rng.standard_normal(100)
+    assert_array_equal(DRVMRegressor().fit(X, y).get_support(indices=True), [4, 9])

@@ -140,10 +140,42 @@ class ProcessTheta(NamedTuple):
 def process_theta(evidence: ProcessEvidence, start: FloatArray, price: float) -> ProcessTheta:
     """θ of largest evidence from a start, without the features that do not bring their price.
 
+    Features that the start lacks, or that were dropped, return one by one if they bring their price.
+    """
+    here, returned = evidence.maximise(start, FIRST_RATIO), start < 0
+    while True:
+        here = _dropped(evidence, here, price)
+        outside = np.flatnonzero((here.theta == 0) & ~returned)
+        if not len(outside) or len(start) > evidence.n:  # with more features than rows any of them would do
+            return here
+        best = _most_promising(evidence, here, outside)
+        returned[outside[best.theta[outside] > 0]] = True
+        there = evidence.maximise(best.theta, here.c, TRIAL_STEPS)
+        if not there.value > here.value + price:
+            return here
+        here = there
+
+
+def _most_promising(evidence: ProcessEvidence, here: ProcessTheta, outside: IntArray) -> ProcessTheta:
+    """With the feature that brings most at the mean weight of the others.
+
+    A slope at zero would not do: to first order in its weight a feature acts linearly, and a parabola has no slope.
+    """
+    size, trials = float(here.theta[here.theta > 0].mean()), []
+    for k in outside:
+        theta = here.theta.copy()
+        theta[k] = size
+        trials.append(ProcessTheta(theta, evidence(theta, here.c).value, here.c))
+    return max(trials, key=lambda trial: trial.value)
+
+
+def _dropped(evidence: ProcessEvidence, here: ProcessTheta, price: float) -> ProcessTheta:
+    """Without the features that do not bring their price.
+
     What a feature brings is what is lost after it has gone and the others have been maximised again: of two copies one
     goes. Features that each seem worthless are tried together, then those that seem to bring little one by one.
     """
-    here, needed = evidence.maximise(start, FIRST_RATIO), np.zeros(len(start), dtype=bool)
+    needed = np.zeros(len(here.theta), dtype=bool)
     while here.n_kept > 1:
         kept = np.flatnonzero((here.theta > 0) & ~needed)
         losses = np.array([here.value - evidence(_without(here.theta, np.array([k])), here.c).value for k in kept])
