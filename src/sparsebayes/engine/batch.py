@@ -95,8 +95,11 @@ def stepper(
     w_step: Callable[[Columns, FloatArray, Carry], WStep],
     rule: ScaleRule,
     prune_below: float = PRUNE_BELOW,
+    over_weights: Callable[..., Any] = np.max,
 ) -> Callable[[State[Carry]], tuple[State[Carry], Info]]:
     """One iteration: a w-step, then the scale rule. `Info` has the objective before, and how far it and γ log α move.
+
+    Of γ log α the largest move counts; `over_weights=np.sum` is for one precision, whose γ is that of all weights.
 
     With a price, the precision of each weight that is not worth it (given the others, by the same s = γ/Σ_jj and
     q = μ_j/Σ_jj as in the sequential search) grows by a constant factor instead of following the rule. Weights thus
@@ -118,7 +121,7 @@ def stepper(
         if priced:
             alpha = np.where(pays, alpha, state.alpha * PRICE_INFLATION)
         kept = pays | (posterior.gamma >= prune_below)
-        moved = float(np.max(posterior.gamma * np.abs(np.log(alpha / state.alpha)), initial=0.0))
+        moved = float(over_weights(posterior.gamma * np.abs(np.log(alpha / state.alpha)), initial=0.0))
         change = max(abs(objective - state.objective), moved) if kept.all() else np.inf
         info = Info(objective, change, int(kept.sum()), posterior.jitter)
         if kept.all():

@@ -75,21 +75,17 @@ def ridge(problem: Problem, rule: str, settings: Settings) -> Result:
     n = problem.design.n_columns  # constant columns count
     first = batch.State(problem.design.keep(np.arange(n)), np.arange(n), np.full(n, alpha), problem.start(n))
     step: Callable[[batch.State[Point]], tuple[batch.State[Point], Info]] = batch.stepper(
-        problem, w_step=_w_step(problem, rule), rule=RULES["ridge"][rule], prune_below=0.0
+        problem, w_step=_w_step(problem, rule), rule=RULES["ridge"][rule], prune_below=0.0, over_weights=np.sum
     )
 
-    def whole_step(state: batch.State[Point]) -> tuple[batch.State[Point], Info]:
-        # The stop rule asks for γ log α of the shared precision, whose γ is that of all weights: at most the rank.
-        new, info = step(state)
-        moved = min(n, problem.design.n_rows) * abs(float(np.log(new.alpha[0] / state.alpha[0])))
-        return new, replace(info, change=max(info.change, moved))
-
     def at(state: batch.State[Point], x: FloatArray) -> batch.State[Point]:
-        return replace(state, alpha=np.full(n, max(float(np.exp(x[0])), problem.prior.min_alpha)))
+        far = np.log(batch.MAX_CHANGE)
+        alpha = state.alpha[0] * float(np.exp(np.clip(x[0] - np.log(state.alpha[0]), -far, far)))
+        return replace(state, alpha=np.full(n, max(alpha, problem.prior.min_alpha)))
 
     # With many more columns than rows EM creeps: a step goes about rows/columns of the way, in one coordinate.
     leaps: Leaps[batch.State[Point]] = Leaps(
-        whole_step, lambda state: np.log(state.alpha[:1]), at, np.ones(1), longest=max(LONGEST_LEAP, float(n))
+        step, lambda state: np.log(state.alpha[:1]), at, np.ones(1), longest=max(LONGEST_LEAP, float(n))
     )
     state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
     return _unsearched(problem, state.here, converged, trace)
