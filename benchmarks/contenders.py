@@ -201,19 +201,18 @@ def best_subset_logistic(X, y):
     return Answer(lambda Z: model.predict_proba(scaler.transform(Z))[:, 1], np.flatnonzero(model.coef_))
 
 
-def logistic_cv(l1_ratio, solver):
+def penalised_logistic(l1_ratio, solver, **others):
     """scikit-learn's logistic regression, its penalty by 5-fold cross-validation of the log loss."""
+    parameters = {"l1_ratios": (l1_ratio,), "cv": 5, "scoring": "neg_log_loss", "use_legacy_attributes": False}
+    return LogisticRegressionCV(solver=solver, **parameters, **others)
+
+
+def logistic_cv(l1_ratio, solver):
+    """The same as a contender for two classes."""
 
     def fit(X, y):
         scaler = StandardScaler().fit(X)
-        model = LogisticRegressionCV(
-            l1_ratios=(l1_ratio,),
-            solver=solver,
-            cv=5,
-            scoring="neg_log_loss",
-            max_iter=1_000,
-            use_legacy_attributes=False,
-        ).fit(scaler.transform(X), y)
+        model = penalised_logistic(l1_ratio, solver, max_iter=1_000).fit(scaler.transform(X), y)
         kept = np.flatnonzero(model.coef_) if l1_ratio else None
         return Answer(lambda Z: model.predict_proba(scaler.transform(Z))[:, 1], kept)
 

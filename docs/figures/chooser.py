@@ -60,6 +60,7 @@ SECONDS = [
     (sb.RVMClassifier(), "regions", [(100, 5), (500, 10), (2000, 10)]),
     (sb.PCVMClassifier(), "regions", [(100, 5), (500, 10), (2000, 10)]),
     (sb.PFCVMClassifier(), "regions", [(100, 5), (500, 10), (2000, 10)]),
+    (sb.PFCVMClassifier(vectors="sparse"), "regions", [(100, 5), (500, 10), (2000, 10)]),
 ]
 
 

@@ -2,19 +2,25 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy import sparse
 
-from sparsebayes import ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor, to_onnx
+from sparsebayes import ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor, load, save, to_onnx
+from sparsebayes.estimators._averaging import AVERAGES
+from sparsebayes.estimators._groups import ATTRIBUTES as GROUP_ATTRIBUTES
+from sparsebayes.estimators._noise import ATTRIBUTES as NOISE_ATTRIBUTES
+from sparsebayes.inspection import EvidencePathDisplay, InclusionDisplay, RelevanceDisplay
 
 SHORT = {"n_chains": 2, "max_flips": 150}
 GROUPS = np.arange(12) // 2
 OPTIONS = {
-    "joint": ({"multi_output": "joint"}, {}),
-    "shared noise": ({"multi_output": "joint", "shared_noise": True}, {}),
+    "joint": ({"multi_output": "joint", **SHORT}, {}),
+    "joint, one model": ({"multi_output": "joint", "average": False}, {}),
+    "shared noise": ({"multi_output": "joint", "shared_noise": True, **SHORT}, {}),
     "groups": ({"groups": GROUPS, **SHORT}, {}),
     "groups, one model": ({"groups": GROUPS, "average": False}, {}),
-    "positive": ({"positive": True}, {}),
+    "positive": ({"positive": True, **SHORT}, {}),
+    "positive, one model": ({"positive": True, "average": False}, {}),
     "outliers": ({"noise": "outliers", **SHORT}, {}),
     "outliers, one model": ({"noise": "outliers", "average": False}, {}),
     "student, averaged": ({"noise": "student", "average": True, **SHORT}, {}),
@@ -68,10 +74,29 @@ def test_onnx_gives_the_same(case):
     assert_allclose(std, expected[1], rtol=1e-6, atol=1e-7)
 
 
-def test_notebooks_and_tables_show_it(case):
+def test_notebooks_tables_and_figures_show_it(case):
     model, X, y, arguments = case
     model.fit(X, y, **arguments)
     assert "ARDRegressor" in model._repr_html_()
+    output = {"output": 1} if y.ndim > 1 else {}
+    shown = RelevanceDisplay.from_estimator(model, **output)
+    assert ({"x0"} if model.positive else {"x0", "x3"}) <= set(shown.to_table()["name"])  # that of x3 is negative
+    if hasattr(model, "inclusion_probability_"):
+        assert len(InclusionDisplay.from_estimator(model, **output).to_table())
+    assert EvidencePathDisplay.from_estimator(model).to_table()
+
+
+def test_files_keep_it(case, tmp_path):
+    model, X, y, arguments = case
+    model.fit(X, y, **arguments)
+    save(model, tmp_path / "model.skops")
+    again = load(tmp_path / "model.skops")
+    for ours, theirs in zip(again.predict(X, return_std=True), model.predict(X, return_std=True), strict=True):
+        assert_array_equal(ours, theirs)
+    assert_array_equal(again.predict_interval(X), model.predict_interval(X))
+    for name in (*GROUP_ATTRIBUTES, *NOISE_ATTRIBUTES, *AVERAGES):
+        if name.endswith("_") and hasattr(model, name):
+            assert_equal(getattr(again, name), getattr(model, name))
 
 
 def test_a_second_fit_forgets_the_first():

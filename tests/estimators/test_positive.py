@@ -37,7 +37,7 @@ def test_unmixing_spectra():
     ours, least, lasso = [], [], []
     for seed in range(5):
         library, y, w = spectra(seed)
-        model = ARDRegressor(positive=True, fit_intercept=False).fit(library, y)
+        model = ARDRegressor(positive=True, fit_intercept=False, average=seed == 0).fit(library, y)
         assert (model.coef_ >= 0).all()
         l1 = LassoCV(positive=True, fit_intercept=False, cv=5).fit(library, y).coef_
         for errors, coef in ((ours, model.coef_), (least, nnls(library, y)[0]), (lasso, l1)):
@@ -47,7 +47,7 @@ def test_unmixing_spectra():
 
 def test_no_weight_is_negative_and_the_mode_is_that_of_a_bounded_optimiser():
     X, y = draw()
-    model = ARDRegressor(positive=True, tol=1e-10).fit(X, y)
+    model = ARDRegressor(positive=True, tol=1e-10, average=False).fit(X, y)
     assert (model.coef_ >= 0).all()
     assert 2 not in model.active_
     assert {0} <= set(model.active_)
@@ -67,10 +67,10 @@ def test_flags_for_single_features():
     X, y = draw()
     flags = np.zeros(20, dtype=bool)
     flags[2] = True
-    some = ARDRegressor(positive=flags).fit(X, y)
+    some = ARDRegressor(positive=flags, average=False).fit(X, y)
     assert some.coef_[2] == 0
     flags[:] = [True, True, False] + [True] * 17
-    others = ARDRegressor(positive=flags).fit(X, y)
+    others = ARDRegressor(positive=flags, average=False).fit(X, y)
     assert_array_equal(others.active_, [0, 1, 2])
     free = ARDRegressor(average=False).fit(X, y)
     assert_allclose(others.coef_, free.coef_, atol=1e-3)  # no bound is active
@@ -109,29 +109,65 @@ def test_units_and_order_do_not_matter():
     X, y = draw()
     order = np.random.default_rng(0).permutation(20)
     here, there = (
-        ARDRegressor(positive=True).fit(X, y),
-        ARDRegressor(positive=True).fit(1e4 * X[:, order], 1e-3 * y + 5),
+        ARDRegressor(positive=True, average=False).fit(X, y),
+        ARDRegressor(positive=True, average=False).fit(1e4 * X[:, order], 1e-3 * y + 5),
     )
     assert_allclose(there.coef_, 1e-7 * here.coef_[order], rtol=1e-5, atol=1e-14)
+    averaged = ARDRegressor(positive=True, n_chains=2, max_flips=200)
+    first, second = averaged.fit(X, y).coef_, averaged.fit(1e4 * X + 3, 1e-3 * y + 5).coef_
+    assert_allclose(second, 1e-7 * first, rtol=1e-5, atol=1e-14)  # the chains draw the same numbers
+
+
+def test_averages_over_models():
+    library, y, w = spectra(1, noise=0.05)
+    model = ARDRegressor(positive=True, fit_intercept=False).fit(library, y)
+    assert model.converged_
+    assert model.inclusion_probability_.shape == (60,)
+    assert (model.coef_ >= 0).all()
+    assert (model.coef_interval(0.999) >= 0).all()
+    assert (model.sample_posterior(200, random_state=0)[0] >= 0).all()
+    assert (w[model.active_] > 0).all()
+    single = ARDRegressor(positive=True, fit_intercept=False, average=False).fit(library, y)
+    assert_array_equal(model.model_.coef_, single.coef_)
+    assert np.linalg.norm(model.coef_ - w) < 1.1 * np.linalg.norm(single.coef_ - w)
+    known = ARDRegressor(positive=True, fit_intercept=False, noise_variance=model.noise_variance_).fit(library, y)
+    assert_allclose(known.coef_, model.coef_, atol=0.02)  # the two chains' errors, and the noise's
+
+
+def test_a_feature_of_the_wrong_sign_is_improbable():
+    X, y = draw()
+    flags = np.arange(20) == 2
+    model = ARDRegressor(positive=flags, n_chains=2).fit(X, y)
+    free = ARDRegressor(n_chains=2).fit(X, y)
+    assert free.inclusion_probability_[2] > 0.9
+    assert model.inclusion_probability_[2] < 0.2
+    assert model.coef_[2] >= 0
+
+
+def test_many_features_are_not_averaged_by_default():
+    X = np.random.default_rng(0).standard_normal((15, 2001))
+    y = np.random.default_rng(1).standard_normal(15)
+    assert not hasattr(ARDRegressor(positive=True).fit(X, y), "inclusion_probability_")
 
 
 def test_a_sign_is_that_of_the_feature():
     X, y = draw()
-    up, down = ARDRegressor(positive=True).fit(X, y), ARDRegressor(positive=True).fit(-X, y)
+    up, down = (ARDRegressor(positive=True, average=False).fit(sign * X, y) for sign in (1, -1))
     assert 2 in down.active_
     assert not np.intersect1d(up.active_, down.active_).size
 
 
 def test_known_noise_moments_and_files(tmp_path):
     X, y = draw()
-    model = ARDRegressor(positive=True, noise_variance=0.25).fit(X, y)
+    model = ARDRegressor(positive=True, noise_variance=0.25, n_chains=2, max_flips=200).fit(X, y)
     assert (model.coef_ >= 0).all()
     assert_allclose(
-        ARDRegressor(positive=True).fit_moments(Moments.of(X, y)).coef_,
-        ARDRegressor(positive=True).fit(X, y).coef_,
+        ARDRegressor(positive=True, average=False).fit_moments(Moments.of(X, y)).coef_,
+        ARDRegressor(positive=True, average=False).fit(X, y).coef_,
         rtol=1e-5,
         atol=1e-9,
     )
+    assert (ARDRegressor(positive=True, n_chains=2, max_flips=200).fit_moments(Moments.of(X, y)).coef_ >= 0).all()
     save(model, tmp_path / "model.skops")
     again = load(tmp_path / "model.skops")
     assert_array_equal(again.coef_interval(), model.coef_interval())
@@ -155,7 +191,6 @@ def test_the_prior_with_flags_is_the_two_priors_it_is_made_of():
         ({"noise": "student"}, "noise='gaussian'"),
         ({"solver": "em"}, "solver"),
         ({"groups": np.arange(20)}, "groups=None"),
-        ({"average": True}, "positive=False"),
         ({"positive": np.ones(19, bool)}, "one of them for each of the 20"),
         ({"positive": np.ones(20)}, "True, False"),
     ],

@@ -120,7 +120,10 @@ def fit(
     data: Data,
     target: TargetName = "",
     model: Annotated[
-        str, typer.Option("--model", "-m", help="auto, or one of ard robust noisy slr vb rvm bls pcvm pfcvm drvm.")
+        str,
+        typer.Option(
+            "--model", "-m", help="auto, or one of ard robust noisy poisson negbin slr vb rvm bls pcvm pfcvm drvm."
+        ),
     ] = "auto",
     task: Task = "auto",
     features: Features = None,
@@ -156,6 +159,7 @@ def fit(
     \b
     Models for numbers:  ard   linear, few features        rvm   kernel, few rows
                          drvm  kernel, few rows and features   bls   kernel, noisy data
+    Models for counts:   poisson  linear in the log rate   negbin  the same, for counts that vary more
     Models for classes:  slr   linear, few features        rvm, pcvm   kernel, few rows
                          vb    linear, all features        pfcvm       kernel, few rows and features
 
@@ -277,6 +281,7 @@ def compare(
 
     \b
     Models for numbers:  ard robust noisy rvm bls drvm; baselines ridge lasso svm gp boosting mean
+    Models for counts:   poisson negbin, beside those for numbers
     Models for classes:  slr vb rvm pcvm pfcvm; baselines l1 l2 svm gp boosting majority
 
     The best model comes first. Differences from it are paired over the folds; their standard errors account for the

@@ -20,7 +20,7 @@ class Equation:
     """One prediction: intercept + Σ weight × feature."""
 
     left: str
-    """What is predicted: the target, or the log-odds of a class.
+    """What is predicted: the target, the log of an expected count, or the log-odds of a class.
 
     Probabilities are averages over the weights; their log-odds are nearer to zero than those at the mean weights.
     """
@@ -58,13 +58,14 @@ def equations_of(study: Study, spread: FloatArray) -> list[Equation]:
     for k, (row, intercept) in enumerate(zip(weights, intercepts, strict=True)):
         order = [int(j) for j in np.argsort(-np.abs(row * spread), kind="stable") if row[j]]
         names = [study.features[j] for j in order]
-        found.append(Equation(_left(study, k, len(weights)), float(intercept), names, (row / scale)[order]))
+        found.append(Equation(_left(study, model, k, len(weights)), float(intercept), names, (row / scale)[order]))
     return found
 
 
-def _left(study: Study, k: int, n: int) -> str:
+def _left(study: Study, model: Any, k: int, n: int) -> str:
     if not study.classes:
-        return name(study.target, 40)
+        is_count = hasattr(model, "dispersion_")  # the weights are those of a log rate
+        return f"log of the expected {name(study.target, 40)}" if is_count else name(study.target, 40)
     label = study.classes[1] if n == 1 else study.classes[k]
     return f"log-odds of {name(label, 40)} (at the mean weights)"
 

@@ -12,6 +12,7 @@ from sparsebayes.app.class_skill import ClassSkill, class_skill
 from sparsebayes.app.equation import Equation, equations_of
 from sparsebayes.app.evenness import Evenness, of_intervals, of_probabilities
 from sparsebayes.app.models import CONSTANT
+from sparsebayes.app.noise_facts import NoiseFacts, noise_facts
 from sparsebayes.app.selection import CREDIBLE, Selection, selection_of
 from sparsebayes.app.study import HeldOut, Score, Study
 from sparsebayes.core.predictive import central_interval
@@ -107,6 +108,8 @@ class Facts:
     """Classes: what accuracy does not say; None for regression."""
     equations: list[Equation]
     """Linear models: the predictions in the units of the table, one for each set of weights."""
+    noise: NoiseFacts
+    """What the model says of its noise."""
     few: str
     """A warning if there are too few rows for a verdict; empty otherwise."""
 
@@ -160,6 +163,7 @@ def facts_of(study: Study) -> Facts:
         evenness=_evenness(study, truth, predicted, inside),
         skill=class_skill(study, truth, predicted) if study.classes else None,
         equations=equations_of(study, spreads),
+        noise=noise_facts(study, model, _names(study), spreads),
         few=_few(study, truth),
     )
 

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any
 
 from sparsebayes import __version__
-from sparsebayes.app.equation import Equation
 from sparsebayes.app.facts import COVERAGE, Facts, ending_of
 from sparsebayes.app.load_data import Problem
 from sparsebayes.app.modelfile import Stored
@@ -49,6 +48,8 @@ def study_json(facts: Facts) -> dict[str, Any]:
                 for each in facts.equations
             ],
             "origin": asdict(study.origin) if study.origin else None,
+            "outliers": _listed(facts.noise.outliers),
+            "noise_features": _listed(facts.noise.terms),
             "kept": kept_json(facts.selection),
             "nearly_kept": facts.selection.near,
             **choice_json(facts.selection),
@@ -62,9 +63,8 @@ def study_json(facts: Facts) -> dict[str, Any]:
     )
 
 
-def _equation_json(equation: Equation) -> dict[str, Any]:
-    weights = dict(zip(equation.names, equation.weights, strict=True))
-    return {"left": equation.left, "intercept": equation.intercept, "weights": weights}
+def _listed(parts: list[Any] | None) -> list[dict[str, Any]] | None:
+    return None if parts is None else [asdict(each) for each in parts]
 
 
 def _skill_json(facts: Facts) -> dict[str, Any] | None:

@@ -69,8 +69,10 @@ class Problem:
 
     @property
     def size(self) -> Size:
-        """Rows, features and task, which decide whether a model is affordable."""
-        return Size(len(self.X), self.X.shape[1], self.target.task)
+        """Rows, features and task, which decide whether a model is suitable and affordable."""
+        task = self.target.task
+        counts = task == "regression" and bool(((self.y >= 0) & (self.y == np.round(self.y))).all())
+        return Size(len(self.X), self.X.shape[1], task, counts)
 
 
 def prepared(request: Request) -> Problem:

@@ -17,11 +17,13 @@ WITHOUT_LIMIT = 10**12
 
 @dataclass(frozen=True)
 class Size:
-    """Rows, features and task, which decide whether a model is affordable."""
+    """Rows, features and task, which decide whether a model is suitable and affordable."""
 
     n_rows: int
     n_features: int
     task: str
+    counts: bool = False
+    """Whether all targets are whole numbers, zero or more."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Model:
     """Most rows in a comparison of all models."""
     most_numbers: int = WITHOUT_LIMIT
     """Most values (rows × features) in a comparison of all models."""
+    counts: bool = False
+    """Whether it is for counts; a comparison of all models leaves it out for other numbers."""
 
     def too_slow(self, size: Size) -> bool:
         """Whether a comparison of all models leaves it out."""
@@ -134,11 +138,21 @@ def _known() -> Sequence[Model]:
     kernel: dict[str, Any] = {"most_rows": KERNEL_ROWS, "compared_rows": 5000, "scaled": False}
     weighted: dict[str, Any] = kernel | {"compared_rows": 500}
     slow: dict[str, Any] = {"scaled": False, "most_numbers": 10**6}
+    counting: dict[str, Any] = slow | {"counts": True}
+    overdispersed: dict[str, Any] = {"distribution": "negative-binomial"}
     plain: dict[str, Any] = {"ours": False}
     return (
         Model("ard", "ARD regression", REGRESSION, _ours("ARDRegressor"), scaled=False),
         Model("robust", "ARD, gross errors in y", REGRESSION, _ours("ARDRegressor", noise="outliers"), **slow),
         Model("noisy", "ARD, noise depends on x", REGRESSION, _ours("ARDRegressor", noise="heteroscedastic"), **slow),
+        Model("poisson", "Sparse Poisson regression", REGRESSION, _ours("SparsePoissonRegressor"), **counting),
+        Model(
+            "negbin",
+            "Sparse negative binomial",
+            REGRESSION,
+            _ours("SparsePoissonRegressor", **overdispersed),
+            **counting,
+        ),
         Model("slr", "Sparse logistic regression", CLASSES, _ours("SparseLogisticRegression"), scaled=False),
         Model("vb", "Variational logistic", CLASSES, _ours("VBLogisticRegression"), most_numbers=10**7),
         Model("rvm", "Relevance vector machine", EVERY, _rvm, **kernel),

@@ -226,6 +226,8 @@ def compared(problem: Problem, only: Sequence[str], settings: Settings) -> Ranki
     for model in suitable(problem.target.task):
         if only and model.name not in only:
             continue
+        if not only and model.counts and not problem.size.counts:
+            continue
         if not only and model.too_slow(problem.size):
             n_rows, n_features = problem.X.shape
             left_out.append(f"{model.name} was left out: {n_rows:,} rows and {n_features:,} features take too long")

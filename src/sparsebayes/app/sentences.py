@@ -41,7 +41,7 @@ def sentences(facts: Facts) -> list[str]:
         good = told + good if facts.skill.rare else good + told[1:]
     sure = _probabilities if facts.study.classes else _intervals
     found = [f"{facts.few}." if facts.few else "", *good, sure(facts), *uneven_sentences(facts)]
-    found += selection_sentences(facts.selection, len(facts.study.y))
+    found += selection_sentences(facts.selection, len(facts.study.y)) + facts.noise.sentences(len(facts.study.y))
     found += [UNSTABLE] * facts.unstable + [importance_text(facts.study.importance)]
     return [for_terminal(sentence) for sentence in found if sentence]
 

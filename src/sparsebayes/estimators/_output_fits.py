@@ -11,6 +11,7 @@ from sparsebayes.core.prices import PerUnit, is_free
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.design import FeatureDesign
+from sparsebayes.engine.bounded_chain import average_bounded
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.model_average import Chains, Odds, average_regression
@@ -26,6 +27,9 @@ from sparsebayes.estimators._outputs import fit_outputs
 from sparsebayes.estimators._positive import check_positive, positive_fit, positive_of, signed_price, signed_prior
 from sparsebayes.estimators._robust import RobustRegression, first_likelihood, robust_units
 
+WIDEST_BOUNDED = 2000
+"""Features up to which average="auto" averages over bounded weights: the chains keep the whole Gram matrix."""
+
 
 class OutputFitsMixin:
     """From parameters to fits, output by output."""
@@ -35,6 +39,7 @@ class OutputFitsMixin:
     noise_freedom: str | float
     shared_noise: bool
     positive: Any
+    average: bool | str
     a: float
     b: float
     c: float
@@ -171,7 +176,10 @@ class OutputFitsMixin:
             ratio = unit / units.unit
             projection = None if projection is None else projection * ratio
             problem = replace(problem, t=problem.t * ratio, known_projection=projection, known_noise=1.0)
-        found = average_regression(problem, odds, result.active, self._chains())
+        if bounds is None:
+            found = average_regression(problem, odds, result.active, self._chains())
+        else:
+            found = average_bounded(problem, bounds, odds, result.active, self._chains())
         return single, regression_average(single, found, units, problem, rows.origin, problem.n)
 
     def _settings(self) -> Settings:
@@ -180,10 +188,11 @@ class OutputFitsMixin:
     def _averages(self, shape: tuple[float, int], n_outputs: int = 1) -> bool:
         """Whether to average over models, which `n_outputs` have in common."""
         why = {
-            "positive=False": self._positive() is None,
             "intercept_prior='flat'": self.intercept_prior == "flat" or not self.fit_intercept,
             "a=b=0": not (self.a or self.b),
         }
+        if self.average == "auto" and shape[1] > WIDEST_BOUNDED and self._positive() is not None:
+            return False
         return self._chooses_average(shape, [need for need, holds in why.items() if not holds], n_outputs)
 
     def _choose_solver(self, problem: LeastSquares) -> str:

@@ -69,7 +69,7 @@ class AveragedOutlierFit(AveragedFit, OutlierFit):
     def outlier_probability(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Mean over the draws."""
         square = (y[:, None] - self.basis(X) @ self.draws.T) ** 2
-        return self._likelihood().outlier_probability(square) @ self.share
+        return np.minimum(self._likelihood().outlier_probability(square) @ self.share, 1.0)  # beyond by rounding
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,7 @@ class ARDRegressor(
         `min_gain`, `a=b=0` and `multi_output="independent"`.
     positive : bool or array-like of bool of shape (n_features,), default=False
         Whether weights may not be negative: all of them, or those of some features (docs/positive.md). It needs
-        Gaussian noise, `solver` "auto" or "sequential", `groups=None` and `multi_output="independent"`, and does not
-        average over models.
+        Gaussian noise, `solver` "auto" or "sequential", `groups=None` and `multi_output="independent"`.
     min_gain : "auto" or float, default="auto"
         Evidence, in nats, that a feature must bring to be kept. 0 is the textbook's type-II maximum likelihood, which
         keeps many features that carry nothing. "auto" is log(n_features): prior odds of 1 to n_features that a feature
@@ -104,9 +103,9 @@ class ARDRegressor(
         Whether to average over models. With averaging, predictions, weights and intervals are means over many sets of
         features, each counted with its posterior probability, and `inclusion_probability_` says how sure each feature
         is. False: one model, the one of largest evidence. "auto" averages up to 20,000 features (features times
-        outputs with `multi_output="joint"`), if there are no more than 2,000 rows or 2,000 features, with Gaussian
-        noise (up to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise), unless `min_gain` is a
-        number, which sets the price of a single model.
+        outputs with `multi_output="joint"`; 2,000 with `positive`), if there are no more than 2,000 rows or 2,000
+        features, with Gaussian noise (up to 1,000,000 numbers in X with `noise="outliers"`, never with Student noise),
+        unless `min_gain` is a number, which sets the price of a single model.
     n_chains : int, default=4
         Number of Markov chains that explore the models.
     max_flips : int, default=6000

@@ -30,7 +30,7 @@ WARNINGS = 20
 def sections(facts: Facts) -> list[Section]:
     """All sections in reading order."""
     outcome = _confusion if facts.study.classes else _predicted
-    order = (importance, relevance, choice, _evidence, outcome, _calibration, _stability, _comparison, kept)
+    order = (importance, relevance, choice, _noise, _evidence, outcome, _calibration, _stability, _comparison, kept)
     found = [section(facts) for section in order]
     return [section for section in found if section is not None]
 
@@ -58,6 +58,27 @@ def _evidence(facts: Facts) -> Section | None:
     after = f"{len(rows)} of {len(steps):,} steps are listed." if len(rows) < len(steps) else ""
     table = Table("Steps", ["step", *["class"] * several, "log evidence (nats)"], rows, after)
     return Section("evidence", "Evidence during the search", [text], *drawn, table)
+
+
+def _noise(facts: Facts) -> Section | None:
+    """Rows that look wrong, or features on which the noise depends, for models that say so."""
+    noise, told = facts.noise, facts.noise.sentences(len(facts.study.y))
+    if not told:
+        return None
+    table = None
+    if noise.outliers:
+        rows = [
+            [f"row {each.row}", number(each.truth), number(each.predicted), percent(each.probability)]
+            for each in noise.outliers[:MOST]
+        ]
+        columns = ["row", "true", "predicted without it", "probability of an error"]
+        table = Table("Rows that look wrong", columns, rows, left_out(len(noise.outliers), "row"))
+    elif noise.terms:
+        rows = [[name(each.feature), number(each.factor)] for each in noise.terms[:MOST]]
+        columns = ["feature", "factor of the noise’s sd for one sd more"]
+        table = Table("Noise by feature", columns, rows, left_out(len(noise.terms), "feature"))
+    title = "Rows that look wrong" if noise.outliers is not None else "What the noise depends on"
+    return Section("noise", title, told, shown=table)
 
 
 def _predicted(facts: Facts) -> Section:
