@@ -1,6 +1,5 @@
 """What the peer table counts: limits, ratios, and tables that are made of the CSV file."""
 
-import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+pytest.importorskip("resource", reason="limits of time need a fork, which Windows does not have")
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 
 
@@ -27,7 +27,6 @@ def bench(monkeypatch):
     )
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 def test_a_job_that_needs_too_long_is_stopped_and_one_that_fails_says_why(bench):
     def forever():
         while True:

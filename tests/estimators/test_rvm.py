@@ -562,3 +562,13 @@ def test_a_kernel_so_wide_that_rounding_decides_is_told_and_does_no_harm():
     assert_allclose(model.predict(X[:50]), K @ model.dual_coef_ + model.intercept_, rtol=1e-3, atol=1e-3)
     narrow = RVMRegressor(vectors="sparse", candidates=300, gamma=0.7, random_state=0).fit(X, y)
     assert narrow.converged_
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_intervals_that_open_far_away_have_the_units_of_the_target(size, rng):
+    X = rng.standard_normal((30, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(30)
+    model = RVMRegressor(far_variance="augment", vectors="sparse")
+    new = np.vstack([X, 100 * X])
+    usual, other = (clone(model).fit(X, unit * y).predict_interval(new) / unit for unit in (1.0, size))
+    assert_allclose(other, usual, rtol=1e-9)

@@ -13,6 +13,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from test_documents import python_blocks
 
 from sparsebayes import (
     DRVMRegressor,
@@ -93,6 +94,20 @@ def test_select_from_model_finds_importances(weighted, rng):
     model, X = weighted
     chosen = SelectFromModel(model, prefit=True, threshold=1e-12)
     assert_array_equal(chosen.transform(X), model.transform(X))
+
+
+def test_select_from_model_takes_what_is_kept_if_told_so(rng):
+    """The remedy of docs/which_features.md, in any unit of the target; the default rule takes something else."""
+    names = {}
+    for code in python_blocks("docs/which_features.md"):
+        if "def kept" in code:
+            exec("from sparsebayes import ARDRegressor\n" + code, names)
+    X = rng.standard_normal((80, 8))
+    y = 3 * X[:, 1] + 0.3 * X[:, 5] + 0.1 * rng.standard_normal(80)
+    for unit in (1e-9, 1.0, 1e9):
+        chosen = clone(names["selector"]).fit(X, unit * y)
+        assert_array_equal(np.flatnonzero(chosen.get_support()), [1, 5])
+        assert_array_equal(chosen.get_support(), chosen.estimator_.get_support())
 
 
 # --- displays ---
