@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsebayes.core.types import FloatArray
+from sparsebayes.data.lowrank import NotLowRank
 from sparsebayes.engine.process import VARIANCE_FACTORS, Signal, label_centres, label_signal
 from sparsebayes.engine.theta_model import label_values
 from sparsebayes.estimators._feature_weights import FeatureWeights, StandardInputs, ThetaResult, resize
@@ -65,7 +66,10 @@ class LabelWeights(NamedTuple):
         each, common = self._each(inputs), self._common(inputs)
         if not len(each.found.kernel.columns):
             return -np.inf
-        fits = [rival.dense(design, self.flat).fit(t, weight) for rival in (each, common)]
+        try:
+            fits = [rival.dense(design, self.flat).fit(t, weight) for rival in (each, common)]
+        except NotLowRank:  # rows so far out that their distances have no digits left: the fold has no say
+            return 0.0
         densities = [float(log_probability(fit, X_new, t_new).sum()) for fit in fits]
         return densities[0] - densities[1]
 
