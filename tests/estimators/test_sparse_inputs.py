@@ -107,7 +107,7 @@ def test_partial_fit_and_stability(rng):
 def test_nothing_is_made_dense(cls, rng):
     """20,000×2,000 numbers would take 320 MB; a fit and its predictions take a twentieth."""
     n, d = 20_000, 2_000
-    X = sparse.random_array((n, d), density=1e-3, rng=np.random.default_rng(0), format="csr")
+    X = sparse.random_array((n, d), density=1e-3, random_state=0, format="csr")
     X.data[:] = 1.0
     eta = X[:, :3].toarray() @ [6.0, -6.0, 6.0]
     y = eta + rng.standard_normal(n) if cls is ARDRegressor else eta + rng.logistic(size=n) > 0
