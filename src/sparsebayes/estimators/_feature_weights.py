@@ -241,7 +241,7 @@ class FeatureWeights:
         """Nats that a feature must bring to a Gaussian process, in which all weights are chosen together."""
         price = self._price(inputs)
         if self.min_gain == "auto":
-            price += 0.5 * float(np.log(evidence.n))  # of a weight that so many rows determine
+            price += 0.5 * float(np.log(evidence.n))  # Schwarz's price of a weight
         return price
 
     def _ends(self, inputs: StandardInputs, evidence: ProcessEvidence, starts: list[FloatArray]) -> list[ProcessTheta]:
