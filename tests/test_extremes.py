@@ -7,7 +7,6 @@ import pytest
 from counting import counts, is_counting
 from forms import averages
 from sklearn.base import clone, is_classifier
-from sklearn.exceptions import ConvergenceWarning
 
 from sparsebayes import (
     BLSRegressor,
@@ -169,11 +168,11 @@ def test_any_tolerance_ends(model, rng):
     assert np.isfinite(clone(model).fit(X, y).predict_proba(X)).all()
 
 
-def test_rows_on_a_line_with_many_features_end_with_a_warning(rng):
-    """Rank one, 5 × 5000: EM gains less and less from step to step."""
+def test_rows_on_a_line_with_many_features_end(rng):
+    """Rank one, 5 × 5000: EM gains less and less from step to step, unless it leaps."""
     X = np.outer(rng.standard_normal(5), rng.standard_normal(5000))
-    with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
-        model = SparseLogisticRegression(prior="ridge", rule="em", max_iter=200).fit(X, [0, 1, 0, 1, 1])
+    model = SparseLogisticRegression(prior="ridge", rule="em", max_iter=200).fit(X, [0, 1, 0, 1, 1])
+    assert model.converged_
     assert np.isfinite(model.predict_proba(X)).all()
 
 

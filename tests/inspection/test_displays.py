@@ -64,6 +64,7 @@ def test_the_register_of_displays_is_whole():
         "RelevanceDisplay",
         "RelevanceSpectrumDisplay",
         "StabilityDisplay",
+        "to_datatree",  # draws, no display: tests/inspection/test_posterior.py
     }
     assert set(inspection.__all__) == covered
 

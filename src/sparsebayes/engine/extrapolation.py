@@ -12,7 +12,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from sparsebayes.core.scales import TINY
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.loop import Info
 
@@ -30,7 +29,8 @@ def leap(
 ) -> FloatArray:
     """x₀ + 2λr + λ²v; x₂ where λ is not above one. In the norms coordinates count by their weight."""
     r, v = x1 - x0, x2 - 2 * x1 + x0
-    length = min(float(np.sqrt(weight @ r**2 / max(float(weight @ v**2), TINY))), longest)
+    first, bend = float(weight @ r**2), float(weight @ v**2)
+    length = float(np.sqrt(first / bend)) if bend * longest**2 > first else longest
     return np.asarray(x0 + 2 * length * r + length**2 * v) if length > 1 else x2
 
 
