@@ -134,6 +134,20 @@ def test_an_interrupted_fit_goes_on(cls, data, tmp_path):
     assert len(list(tmp_path.iterdir())) == held
 
 
+@pytest.mark.parametrize("cls", [RVMRegressor, RVMClassifier])
+def test_missing_values_are_named(cls, data):
+    X, targets, _ = data
+    y = targets["y" if cls is RVMRegressor else "two"]
+    holed = X.copy()
+    holed[700, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X is NaN or infinite in block 1 .*, row 200, column 1 of the block"):
+        cls().fit_blocks(array_blocks(holed, y, rows=500))
+    if cls is RVMRegressor:
+        y = np.where(np.arange(len(y)) == 1100, np.inf, y)
+        with pytest.raises(ValueError, match=r"y is NaN or infinite in block 2 .*, row 100 of the block"):
+            cls().fit_blocks(array_blocks(X, y, rows=500))
+
+
 def test_several_outputs(data):
     X, targets, _ = data
     Y = np.column_stack([targets["y"], -2 * targets["y"], np.full(len(X), 7.0)])

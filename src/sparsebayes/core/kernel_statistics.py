@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from sparsebayes.core.arrays import like, namespace_of, on_device, to_numpy
-from sparsebayes.core.statistics import Block, Statistic, Total
+from sparsebayes.core.statistics import Block, Statistic, Total, check_finite
 from sparsebayes.core.types import AnyArray, FloatArray
 
 NUMBERS = 2**22
@@ -58,9 +58,13 @@ class RowSample:
     """Rate of each class."""
 
     def of(self, block: Block) -> Rows:
-        """Of one block. Its place is part of the seed, so that a pass can be repeated."""
-        rng = np.random.default_rng([self.seed, zlib.crc32(block.where.encode())])
+        """Of one block. Its place is part of the seed, so that a pass can be repeated.
+
+        A kernel would not tell where a missing value comes from, so all rows are looked at here.
+        """
         t, n = to_numpy(block.t), block.X.shape[0]
+        check_finite(float(block.X.sum()) + (float(t.sum()) if t.dtype.kind == "f" else 0.0), block)
+        rng = np.random.default_rng([self.seed, zlib.crc32(block.where.encode())])
         weight = np.ones(n) if block.weight is None else np.asarray(block.weight, dtype=np.float64)
         rate = weight if self.rates is None else weight * self.rates[np.searchsorted(self.labels, t)]
         key = np.divide(rng.standard_exponential(n), rate, out=np.full(n, np.inf), where=rate > 0)
