@@ -101,6 +101,9 @@ def test_rare_classes_are_in_the_sample():
     found = RVMClassifier(candidates=50, random_state=0).fit_blocks(array_blocks(X, y))
     rare = y == "rare"
     assert 100 < rare.sum() < 400
+    labels, counts = np.unique(y, return_counts=True)
+    sample = array_blocks(X, y).reduce(RowSample(1000, 0, labels, 1 / counts))
+    assert (sample.t == "rare").sum() > 0.8 * rare.sum()  # of a plain sample about four
     p = found.predict_proba(X)[:, 1]
     assert p.mean() == pytest.approx(rare.mean(), rel=0.05)  # by all rows, not by the balanced sample
     assert p[rare].mean() > 0.6
