@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from sparsebayes.engine import averaging, chain
-from sparsebayes.engine.averaging import Schedule, average, first_sets, prepare, summary
+from sparsebayes.engine.averaging import Schedule, average, first_sets, prepared, summary
 from sparsebayes.engine.chain import Stretch
 from sparsebayes.engine.flips import Sums
 from sparsebayes.engine.sets import Draw
 
 
 def averaged(sets, *, n_chains=4, most=1500, seed=0, round=500, **others):
-    prepare(sets)
+    sets = prepared(sets)
     starts = first_sets(np.array([0]), sets.problem.projection, sets.log_prior, sets.problem.design.n_rows, n_chains)
     schedule = Schedule(200, round, most)
     return average(partial(chain.run, sets), starts, schedule, seed=seed, **others)

@@ -98,7 +98,7 @@ class Flips:
         projection: FloatArray,
         log_prior: FloatArray,
         n: float,
-        spread: float,
+        spread: FloatArray,
         shares_noise: bool = False,
         *,
         steepest: float,

@@ -63,8 +63,7 @@ class Chain:
 
     def __init__(self, sets: Sets, rng: np.random.Generator) -> None:
         self.sets, self.rng, self.slab = sets, rng, -1
-        n_movable = int(sets.movable.sum())
-        self.flips = sets.flips(TRIED / max(n_movable, 1))
+        self.flips = sets.flips(TRIED * sets.tried)
 
     def start(self, active: IntArray, slab: int) -> None:
         """Take up a set; c is drawn where it is not known."""

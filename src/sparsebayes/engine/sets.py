@@ -13,6 +13,9 @@ from sparsebayes.engine.flips import make_flips
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 from sparsebayes.engine.spectrum import OfColumns, OfRows, Spectrum
 
+FAR = 0.1
+"""Share of the tries of any column, where most are of those whose products are known."""
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -37,6 +40,20 @@ class Sets:
     prior: InclusionPrior
     learns_noise: bool = True
     """Whether the noise variance is integrated out; otherwise it is one."""
+    likely: IntArray | None = None
+    """The columns whose products are known, where not all are."""
+
+    @cached_property
+    def tried(self) -> FloatArray:
+        """How the tries of improbable columns are distributed. The sampler is exact for any such choice.
+
+        Where a column's products must be computed first, most tries are of columns that have them.
+        """
+        share = np.where(self.movable, 1.0, 0.0) / max(int(self.movable.sum()), 1)
+        if self.likely is not None and (n_likely := int(self.movable[self.likely].sum())):
+            share *= FAR
+            share[self.likely] += np.where(self.movable[self.likely], (1 - FAR) / n_likely, 0.0)
+        return share
 
     @cached_property
     def n(self) -> float:
@@ -114,8 +131,8 @@ class Sets:
         spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
         return Draw(active, weights, noise, spread * rng.standard_normal(np.shape(noise)))
 
-    def flips(self, spread: float) -> Any:
-        """The state of a chain; `spread` says how eagerly unlikely columns are tried."""
+    def flips(self, spread: FloatArray) -> Any:
+        """The state of a chain; `spread` says how eagerly each column is tried if it is unlikely to be in."""
         return make_flips(self.gram_row, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
     def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:

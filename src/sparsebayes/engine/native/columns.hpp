@@ -47,13 +47,13 @@ static void find_worth(size_t D, double n, double rest, double rounding, const d
 
 // Probability of every column, and how eagerly it enters; `movable` is 1 or 0.
 FOR_WIDE_REGISTERS
-static void find_odds(size_t D, double spread, double steepest, const double *log_in, const double *movable, double *p,
+static void find_odds(size_t D, const double *spread, double steepest, const double *log_in, const double *movable, double *p,
                       double *eagerness) {
     for (size_t j = 0; j < D; ++j) {
         const double above = log_in[j] > -steepest ? log_in[j] : -steepest;
         const double odds = elementary::exp(above < steepest ? above : steepest);
         p[j] = odds / (1 + odds);
-        eagerness[j] = movable[j] * (spread + (1 + spread) * odds);
+        eagerness[j] = movable[j] * (spread[j] + (1 + spread[j]) * odds);
     }
 }
 

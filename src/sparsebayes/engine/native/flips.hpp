@@ -24,7 +24,8 @@ struct Flips {
     const double *rows;  // Φ row by row
     size_t n_rows;
     Vector projection, log_prior;
-    double n, spread, steepest, rounding;
+    double n, steepest, rounding;
+    Vector spread;
     bool shares_noise;  // whether all outputs have one noise variance
     bool has_outputs = false;  // whether arrays have an axis for outputs
     size_t n_outputs;   // q, weights, variances and their sums are stored output by output
@@ -44,9 +45,9 @@ struct Flips {
     Sums sums;
 
     Flips(std::function<Vector(std::int64_t)> gram_row_, const double *rows_, size_t n_rows_, Vector projection_,
-          Vector log_prior_, double n_, double spread_, bool shares_noise_, double steepest_, double rounding_)
+          Vector log_prior_, double n_, Vector spread_, bool shares_noise_, double steepest_, double rounding_)
         : gram_row(std::move(gram_row_)), rows(rows_), n_rows(n_rows_), projection(std::move(projection_)),
-          log_prior(std::move(log_prior_)), n(n_), spread(spread_), steepest(steepest_), rounding(rounding_),
+          log_prior(std::move(log_prior_)), n(n_), steepest(steepest_), rounding(rounding_), spread(std::move(spread_)),
           shares_noise(shares_noise_) {
         const size_t D = log_prior.size();
         n_outputs = projection.size() / std::max<size_t>(D, 1);
@@ -102,12 +103,12 @@ struct Flips {
     // How eagerly each column is flipped, divided by exp(shift), and the logarithm of their sum.
     void find_eagerness() {
         const size_t D = size();
-        columns::find_odds(D, spread, steepest, log_in.data(), mobile.data(), p.data(), eagerness.data());
+        columns::find_odds(D, spread.data(), steepest, log_in.data(), mobile.data(), p.data(), eagerness.data());
         double top = 0.0;
         for (const auto j : active)
             if (movable(j)) {
                 top = std::max(top, -log_in[j]);
-                eagerness[j] = 1 + spread + spread * std::exp(-std::clamp(log_in[j], -steepest, steepest));
+                eagerness[j] = 1 + spread[j] + spread[j] * std::exp(-std::clamp(log_in[j], -steepest, steepest));
             }
         for (size_t j = 0; j < D; ++j)
             if (log_in[j] > steepest && !inside[j] && movable(j)) top = std::max(top, log_in[j]);
@@ -124,7 +125,7 @@ struct Flips {
         for (size_t j = 0; j < size(); ++j) {
             if (!movable(j)) continue;
             const double flip = std::exp((inside[j] ? -log_in[j] : log_in[j]) - shift);
-            eagerness[j] = inside[j] ? stay * (1 + spread) + spread * flip : spread * stay + (1 + spread) * flip;
+            eagerness[j] = (inside[j] ? stay : flip) * (1 + spread[j]) + spread[j] * (inside[j] ? flip : stay);
         }
     }
 

@@ -242,12 +242,12 @@ NB_MODULE(_native, module) {
         .def(
             "__init__",
             [](Flips *self, nb::object gram_row, Rows rows, nb::handle projection, nb::handle log_prior, double n,
-               double spread, bool shares_noise, double steepest, double rounding) {
+               nb::handle spread, bool shares_noise, double steepest, double rounding) {
                 const auto ask = [gram_row](std::int64_t j) {
                     nb::gil_scoped_acquire lock;
                     return numbers(gram_row(j));
                 };
-                new (self) Flips(ask, rows.data(), rows.shape(0), by_columns(projection), numbers(log_prior), n, spread,
+                new (self) Flips(ask, rows.data(), rows.shape(0), by_columns(projection), numbers(log_prior), n, numbers(spread),
                                  shares_noise, steepest, rounding);
                 self->has_outputs = nb::cast<size_t>(nb::getattr(projection, "ndim")) > 1;
             },
