@@ -111,14 +111,15 @@ def average(
             return found
         if steps == 1:  # that was the settling
             chains, done = [[] for _ in places], 0
-        n = min(schedule.round if done >= schedule.round else -(-schedule.round // PARTS), schedule.most - done)
+        n = schedule.round if done >= schedule.round else min(-(-schedule.round // PARTS), schedule.round - done)
+        n = min(n, schedule.most - done)
         for chain, stretch in zip(chains, go_on(n), strict=True):
             chain.append(stretch)
         done += n
 
 
 def prepared(sets: Sets) -> Sets:
-    """The same sets with the products of columns that their chains will need: all, or those most likely to be asked for.
+    """The same sets, with the products of columns that chains will need: all, or those most likely to be asked for.
 
     The rest is computed column by column when a chain needs it, so that no bit depends on what other chains asked for.
     """

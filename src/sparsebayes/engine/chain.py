@@ -39,6 +39,8 @@ class Place:
     """The predictor, where sites are drawn from it."""
     noise: float | None = None
     """The noise variance, where sites depend on it."""
+    favourites: IntArray | None = None
+    """The columns that are in every sweep, where not all are."""
 
 
 @dataclass
@@ -87,8 +89,8 @@ class Chain:
         others = sets.rows if by_rows else sets.gram_rows(active)
         s, q = spectrum.factors(self.c, others, problem.column_energy, problem.projection)
         odds = sets.prior.log_odds(self.slab)
-        if len(sets.forced):  # which the size of a set does not count
-            odds = np.concatenate([np.repeat(odds[0], len(sets.forced)), odds])
+        if sets.n_uncounted:
+            odds = np.concatenate([np.repeat(odds[0], sets.n_uncounted), odds])
         rest = np.maximum(spectrum.rest(np.array(self.c)), sets.floor)
         self.flips.place(
             active, others[: 0 if by_rows else None], spectrum.inner(self.c), by_rows, s, q, rest, self.c, odds

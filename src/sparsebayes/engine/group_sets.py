@@ -93,10 +93,11 @@ def sets_of(
     labels: IntArray | None,
     *,
     learns_noise: bool,
+    n_held: int = 0,
 ) -> Sets:
-    """Sets of columns or, with labels, of groups."""
+    """Sets of columns or, with labels, of groups; `n_held` as in `Sets`."""
     if labels is None:
-        return Sets(problem, log_prior, prior, learns_noise)
+        return Sets(problem, log_prior, prior, learns_noise, n_held=n_held)
     return GroupSets(problem, log_prior, prior, learns_noise, labels=labels)
 
 

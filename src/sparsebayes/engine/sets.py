@@ -42,6 +42,8 @@ class Sets:
     """Whether the noise variance is integrated out; otherwise it is one."""
     likely: IntArray | None = None
     """The columns whose products are known, where not all are."""
+    n_held: int = 0
+    """Number of columns with infinite odds that stay in only for now: the prior of a set's size counts them."""
 
     @cached_property
     def tried(self) -> FloatArray:
@@ -79,6 +81,11 @@ class Sets:
     def forced(self) -> IntArray:
         """Columns that are always in."""
         return np.flatnonzero(self.log_prior == np.inf)
+
+    @property
+    def n_uncounted(self) -> int:
+        """Number of columns that the prior of a set's size does not count."""
+        return len(self.forced) - self.n_held
 
     @cached_property
     def rows(self) -> FloatArray:
@@ -118,7 +125,7 @@ class Sets:
         """log p(set, c, t) for all c, with weights, noise and inclusion rate integrated out."""
         slabs = self.prior.slabs
         fit = self._log_fit(spectrum.rest(slabs), spectrum.log_volume(slabs))
-        return self.prior.log_size(k - len(self.forced)) + fit
+        return self.prior.log_size(k - self.n_uncounted) + fit
 
     def _log_fit(self, rest: FloatArray, log_volume: FloatArray) -> FloatArray:
         """log p(t | set, c) up to a constant, from ρ and log |I + cΦΦᵀ|."""
