@@ -23,6 +23,8 @@ BLOCK = 20
 """Least number of flips between two draws of c."""
 LEAPS = 0.25
 """Share of the blocks with a leap. It costs as much as a block of flips, and is for dense models only."""
+REFRESHED = 8
+"""Draws of the same c after which everything is computed from scratch: rank-one updates collect rounding."""
 FURTHEST = 8
 """A leap changes at most one column in eight."""
 
@@ -65,6 +67,7 @@ class Chain:
 
     def __init__(self, sets: Sets, rng: np.random.Generator) -> None:
         self.sets, self.rng, self.slab = sets, rng, -1
+        self._kept = 0  # draws of c since it changed, or the set by a leap
         self.flips = sets.flips(TRIED * sets.tried)
 
     def start(self, active: IntArray, slab: int) -> None:
@@ -111,8 +114,11 @@ class Chain:
         here = self._seen(old)
         there = self._leap(old, here) if leaps else here
         self.slab = self._draw_one(there.log_evidence)
+        self._kept = self._kept + 1 if self.slab == slab and there is here else 0
+        if self._kept % REFRESHED:
+            return
         self._put(there.active, there.spectrum)
-        if (self.slab != slab or there is not here) and not self._accepts(before):
+        if self._kept == 0 and not self._accepts(before):
             self.slab = slab
             self._put(old, here.spectrum)
 

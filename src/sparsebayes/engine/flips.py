@@ -49,7 +49,7 @@ class Flips:
 
     def __init__(
         self,
-        gram_row: Callable[[int], FloatArray],
+        gram: FloatArray | Callable[[int], FloatArray],
         rows: FloatArray,
         projection: FloatArray,
         log_prior: FloatArray,
@@ -57,7 +57,7 @@ class Flips:
         spread: FloatArray,
         shares_noise: bool = False,
     ) -> None:
-        self.gram_row = gram_row
+        self.gram_row: Callable[[int], FloatArray] = gram if callable(gram) else gram.__getitem__
         """Φᵀφ_j."""
         self.rows = rows
         """Φ, needed only where M itself is updated."""

@@ -43,7 +43,7 @@ class OutputSets(Sets):
     def flips(self, spread: FloatArray) -> Any:
         """The state of a chain."""
         problem = self.problem
-        given = self.gram_row, self.rows, problem.projection, self.log_prior, self.n, spread, self.shares_noise
+        given = self.products, self.rows, problem.projection, self.log_prior, self.n, spread, self.shares_noise
         return make_flips(*given)
 
     def _draw_noise(self, rest: FloatArray, rng: np.random.Generator) -> FloatArray:

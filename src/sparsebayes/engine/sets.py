@@ -1,5 +1,6 @@
 """Sets of columns of a least-squares problem as a chain sees them: their evidence, and draws of their weights."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -101,6 +102,12 @@ class Sets:
         """Φᵀφ_j. None is computed ahead of its need: its digits would depend on which others are."""
         return self.problem.design.gram_column(j, lambda: np.empty(0, dtype=np.intp))
 
+    @property
+    def products(self) -> "FloatArray | Callable[[int], FloatArray]":
+        """The Gram matrix if it is known, otherwise a function that gives its rows."""
+        known = self.problem.design.known_gram
+        return self.gram_row if known is None else known
+
     def gram_rows(self, active: IntArray) -> FloatArray:
         """Φ_Sᵀ Φ."""
         known = self.problem.design.known_gram
@@ -140,7 +147,7 @@ class Sets:
 
     def flips(self, spread: FloatArray) -> Any:
         """The state of a chain; `spread` says how eagerly each column is tried if it is unlikely to be in."""
-        return make_flips(self.gram_row, self.rows, self.problem.projection, self.log_prior, self.n, spread)
+        return make_flips(self.products, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
     def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
         """From the posterior's Cholesky factor."""
