@@ -23,7 +23,6 @@ from sklearn.base import clone
 from sparsebayes import ARDRegressor, RVMRegressor, SparseLogisticRegression
 
 REPEATS = 3
-GAMMA = 0.2
 
 
 def seconds(work: Callable[[], Any], device: str, repeats: int = REPEATS) -> tuple[float, Any]:
@@ -89,18 +88,33 @@ def logistic(n: int, d: int, device: str, speed: float) -> None:
     row(f"logistic {n:,}×{d:,}", 0.0, cpu, card, speed, apart(found.coef_, expected.coef_))
 
 
-def kernel(n: int, m: int, vectors: str, device: str, speed: float) -> None:
-    """A relevance vector machine with m given candidates: kernel values and their products, then the search."""
+def smooth(n: int, device: str) -> tuple[Any, Any, float]:
+    """A smooth function of three inputs, and a wide kernel: neighbouring columns are nearly dependent."""
     X = rows_of(n, 10, device)[0][:, :3].contiguous()
     y = torch.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * torch.randn(n, dtype=torch.float64, device=device)
+    return X, y, 0.2
+
+
+def bumps(n: int, device: str) -> tuple[Any, Any, float]:
+    """A sum of twenty kernels over five inputs: columns are well apart, so that the rows decide which are kept."""
+    X, gamma = rows_of(n, 10, device)[0][:, :5].contiguous(), 0.5
+    generator = torch.Generator(device=device).manual_seed(1)
+    weights = torch.randn(20, dtype=torch.float64, device=device, generator=generator)
+    f = torch.exp(-gamma * torch.cdist(X, X[:20]) ** 2) @ weights
+    return X, f + 0.3 * f.std() * torch.randn(n, dtype=torch.float64, device=device, generator=generator), gamma
+
+
+def kernel(problem: Callable[[int, str], Any], n: int, m: int, vectors: str, device: str, speed: float) -> None:
+    """A relevance vector machine with m given candidates: kernel values and their products, then the search."""
+    X, y, gamma = problem(n, device)
     A, b = X.cpu().numpy(), y.cpu().numpy()
-    model = RVMRegressor(vectors=vectors, candidates=A[:m], gamma=GAMMA, standardize=False)
+    model = RVMRegressor(vectors=vectors, candidates=A[:m], gamma=gamma, standardize=False)
     with sklearn.config_context(array_api_dispatch=True):
         card, found = seconds(lambda: clone(model).fit(X, y), device)
     cpu, expected = seconds(lambda: clone(model).fit(A, b), "cpu", 1)
     kept = len(found.relevance_vectors_)
     # Kernel columns are nearly dependent, so that weights are not determined to many digits; predictions are.
-    name = f'RVM, vectors="{vectors}", {n:,} rows × {m:,} candidates, {kept} vectors'
+    name = f'RVM, vectors="{vectors}", {problem.__name__}, {n:,} rows × {m:,} candidates, {kept} vectors'
     row(name, 0.0, cpu, card, speed, apart(found.predict(A[:1000]), expected.predict(A[:1000])))
 
 
@@ -119,8 +133,8 @@ def main() -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     ard(10_000 if small else 1_000_000, 100 if small else 1000, device, speed)
     logistic(10_000 if small else 1_000_000, 20 if small else 100, device, speed)
-    for vectors in ("sparse", "all"):
-        kernel(2_000 if small else 50_000, 200 if small else 5_000, vectors, device, speed)
+    for problem, vectors in ((bumps, "sparse"), (smooth, "sparse"), (bumps, "all"), (smooth, "all")):
+        kernel(problem, 2_000 if small else 50_000, 200 if small else 5_000, vectors, device, speed)
 
 
 if __name__ == "__main__":

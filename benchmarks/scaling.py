@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 from scipy import sparse
 
 from sparsebayes import ARDRegressor, Moments, RVMClassifier, RVMRegressor, SparseLogisticRegression, read_blocks
@@ -161,6 +162,26 @@ def candidates() -> None:
         timed(f"RVC by blocks, {size}", lambda b=classes, m=m: RVMClassifier(candidates=m).fit_blocks(b))
 
 
+def workers(n: int = 4_000_000, d: int = 200) -> None:
+    """Wall-clock seconds of fits on a Dask cluster of 1, 2, 4, ... processes, the rows in their memory beforehand."""
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    for count in (1, 2, 4, 8, 16):
+        if count > cpu_count():
+            break
+        options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
+        with LocalCluster(n_workers=count, **options) as cluster, Client(cluster) as client:
+            X = client.persist(da.random.default_rng(0).standard_normal((n, d), chunks=(n // 64, d), dtype=np.float32))
+            y = client.persist(X[:, 0] - X[:, 1] + da.random.default_rng(1).standard_normal(n, chunks=n // 64))
+            wait([X, y])
+            rows = {"ARD": (ARDRegressor(average=False), y), "SLR": (SparseLogisticRegression(average=False), y > 0)}
+            for name, (model, target) in rows.items():
+                start = time.perf_counter()
+                model.fit(X, target)
+                print(f"| {name} on {count} workers, {n:,}×{d} | {time.perf_counter() - start:.2f} |", flush=True)
+
+
 CASES = {
     "sparse": sparse_rows,
     "large-sparse": large_sparse_rows,
@@ -170,6 +191,7 @@ CASES = {
     "parquet": parquet,
     "curves": curves,
     "candidates": candidates,
+    "workers": workers,
 }
 
 

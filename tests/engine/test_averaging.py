@@ -10,14 +10,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from sparsebayes.engine import averaging, chain
-from sparsebayes.engine.averaging import Schedule, average, first_sets, prepare, summary
+from sparsebayes.engine.averaging import Schedule, average, first_sets, prepared, summary
 from sparsebayes.engine.chain import Stretch
 from sparsebayes.engine.flips import Sums
 from sparsebayes.engine.sets import Draw
 
 
 def averaged(sets, *, n_chains=4, most=1500, seed=0, round=500, **others):
-    prepare(sets)
+    sets = prepared(sets)
     starts = first_sets(np.array([0]), sets.problem.projection, sets.log_prior, sets.problem.design.n_rows, n_chains)
     schedule = Schedule(200, round, most)
     return average(partial(chain.run, sets), starts, schedule, seed=seed, **others)
@@ -55,7 +55,19 @@ def test_same_seed_same_bits_whatever_the_workers():
     assert (averaged(sets, seed=1).probability != averaged(sets).probability).all()
 
 
+@pytest.mark.parametrize("n", [12, 6], ids=["tall", "wide"])
+def test_columns_that_are_tried_more_often_are_not_more_probable(monkeypatch, n):
+    monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
+    sets = replace(make_sets(n), likely=np.array([0, 3]))
+    assert sets.tried.max() > 30 * sets.tried.min()
+    found, exact = averaged(sets, n_chains=8, most=6000, round=3000), enumerated(sets)
+    assert found.error < 0.01
+    assert_allclose(found.probability, exact.probability, atol=0.03)
+    assert_allclose(found.mean, exact.mean, atol=0.03)
+
+
 def test_columns_of_the_gram_matrix_may_be_computed_one_by_one(monkeypatch):
+    monkeypatch.setattr("sparsebayes.engine.sets.FAR", 1.0)  # all columns are tried alike
     whole = averaged(make_sets(20, 30))
     monkeypatch.setattr(averaging, "GRAM_FLOPS", 0.0)
     monkeypatch.setattr(averaging, "GRAM_AHEAD", 4)
@@ -68,7 +80,10 @@ def test_columns_of_the_gram_matrix_may_be_computed_one_by_one(monkeypatch):
 
 def test_chains_stop_when_they_agree_and_go_on_until_then(monkeypatch):
     sets = make_sets(40, 6)
-    assert averaged(sets, most=5000).n_flips == 500
+    found = averaged(sets, most=5000)
+    assert found.n_flips == 120  # the settled part of 200
+    assert found.error <= averaging.AGREEMENT * np.sqrt(120 / 500)
+    assert averaged(sets, most=5000, n_chains=1).n_flips == 500  # one chain has nothing to agree with
     monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
     found = averaged(sets, most=1200)
     assert found.n_flips == 1200
@@ -91,7 +106,7 @@ def test_callback_is_told_of_every_round_and_may_stop(monkeypatch):
         return n_steps == 2
 
     found = averaged(make_sets(), most=5000, callback=listen)
-    assert found.n_flips == 1000
+    assert found.n_flips == 167  # a third of the first round, after the look at the settled part
     assert [each[0] for each in told] == [1, 2]
     assert told[-1][1] == found.error
     assert {each[3] for each in told} == {"average"}

@@ -11,9 +11,17 @@ from enumeration import ALWAYS, NEVER, make_sets
 from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal, truncnorm
 
+from sparsebayes.engine import averaging
 from sparsebayes.engine.averaging import Schedule, average
 from sparsebayes.engine.bounded_chain import BoundedChain, BoundedSets, run
 from sparsebayes.engine.chain import Place
+
+
+@pytest.fixture(autouse=True)
+def all_flips(monkeypatch):
+    """Chains do not stop when they agree."""
+    monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
+
 
 ALL = np.ones(4, dtype=bool)
 SOME = np.array([False, True, True, False])
@@ -24,7 +32,7 @@ NOISES = np.exp(np.linspace(-2.5, 1.5, 15))
 def bounded(positive, **others):
     plain = make_sets(25, 4, **others)
     prior = replace(plain.prior, slabs=plain.prior.slabs[2::6], share=plain.prior.share[2::6])  # for time's sake
-    return BoundedSets(plain.problem, plain.log_prior, prior, plain.learns_noise, positive)
+    return BoundedSets(plain.problem, plain.log_prior, prior, plain.learns_noise, positive=positive)
 
 
 def log_joint(sets, active, slab, noise):

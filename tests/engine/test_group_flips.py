@@ -10,10 +10,18 @@ from enumeration import ALWAYS, NEVER, make_sets, moments
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.engine import averaging
 from sparsebayes.engine.averaging import Schedule, average, first_sets
 from sparsebayes.engine.chain import Chain, run
 from sparsebayes.engine.group_sets import GroupSets, by_columns, members_of
 from sparsebayes.engine.model_average import Odds
+
+
+@pytest.fixture(autouse=True)
+def all_flips(monkeypatch):
+    """Chains do not stop when they agree."""
+    monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
+
 
 LABELS = np.array([0, 2, 1, 0, 2, 2, 3, 1, 4])
 """Five groups of one to three columns, in no order."""
@@ -31,7 +39,7 @@ def grouped(labels=LABELS, log_prior=None, **others):
     plain = make_sets(m=len(labels), **others)
     log_prior = np.zeros(labels.max() + 1) if log_prior is None else np.asarray(log_prior, dtype=float)
     prior = InclusionPrior.of(int(np.isfinite(log_prior).sum()), noise=(labels.max() + 1) / len(labels))
-    return GroupSets(plain.problem, log_prior, prior, plain.learns_noise, labels)
+    return GroupSets(plain.problem, log_prior, prior, plain.learns_noise, labels=labels)
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES)
@@ -143,7 +151,7 @@ def test_groups_that_are_always_or_never_in():
 
 def test_groups_of_one_column_are_columns():
     plain = make_sets(n=30, m=6)
-    one = GroupSets(plain.problem, np.zeros(6), plain.prior, True, np.arange(6))
+    one = GroupSets(plain.problem, np.zeros(6), plain.prior, True, labels=np.arange(6))
     chains = [Chain(sets, np.random.default_rng(0)) for sets in (plain, one)]
     for chain in chains:
         chain.start(np.array([0, 4]), 10)

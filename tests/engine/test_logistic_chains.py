@@ -12,6 +12,7 @@ from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.special import log_sigmoid, sigmoid
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import rotation
 from sparsebayes.engine.augmented import Augmented
 from sparsebayes.engine.chain import Place
 from sparsebayes.engine.problem import Problem
@@ -83,7 +84,11 @@ CASES = {
 
 
 @pytest.mark.parametrize(("log_prior", "weight", "has_intercept"), CASES.values(), ids=CASES)
-def test_chains_agree_with_quadrature(log_prior, weight, has_intercept):
+@pytest.mark.parametrize("whole", [rotation.WHOLE, 0], ids=["all columns at once", "one by one"])
+def test_chains_agree_with_quadrature(monkeypatch, log_prior, weight, has_intercept, whole):
+    """Also if two sweeps of three may change only one of the columns, and the other stays as it is."""
+    monkeypatch.setattr(rotation, "WHOLE", whole)
+    monkeypatch.setattr(rotation, "TURNS", 2)
     augmented = make_augmented(log_prior, weight, has_intercept)
     found = []
     for seed in range(12):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine import compiled
+from sparsebayes.engine import averaging, compiled
 from sparsebayes.engine.averaging import Schedule, average, first_sets
 from sparsebayes.engine.chain import Chain, run
 from sparsebayes.engine.least_squares import LeastSquares
@@ -18,6 +18,13 @@ from sparsebayes.engine.model_average import Chains, Odds
 from sparsebayes.engine.output_sets import OutputSets, average_outputs
 from sparsebayes.engine.outputs import OutputsProblem
 from sparsebayes.engine.sets import Sets
+
+
+@pytest.fixture(autouse=True)
+def all_flips(monkeypatch):
+    """Chains do not stop when they agree."""
+    monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
+
 
 T = 3
 CASES = {
@@ -46,7 +53,7 @@ def make_sets(n=20, m=7, *, learns_noise=True, shares_noise=False, flat=True, se
         flat_intercept=flat,
         known_noise=None if learns_noise else 1.0,
     )
-    return OutputSets(problem, np.zeros(m), InclusionPrior.of(m), learns_noise, shares_noise)
+    return OutputSets(problem, np.zeros(m), InclusionPrior.of(m), learns_noise, shares_noise=shares_noise)
 
 
 @pytest.fixture(params=CASES.values(), ids=CASES)

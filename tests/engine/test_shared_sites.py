@@ -12,7 +12,7 @@ from sparsebayes.core.priors import ARD
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import chain
 from sparsebayes.engine.augmented import Augmented
-from sparsebayes.engine.averaging import Schedule, average, prepare
+from sparsebayes.engine.averaging import Schedule, average, prepared
 from sparsebayes.engine.chain import Place
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
@@ -53,7 +53,7 @@ def shared(problem, prior, seed=0):
 
     def sample(least_squares):
         sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
-        prepare(sets)
+        sets = prepared(sets)
         return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed)
 
     level = problem.base_level(problem.likelihood)

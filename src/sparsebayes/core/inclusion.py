@@ -85,9 +85,16 @@ class InclusionPrior:
         """By c, as far as they were asked for."""
         return {}
 
+    @cached_property
+    def _known_sizes(self) -> dict[int, FloatArray]:
+        """By k, as far as they were asked for."""
+        return {}
+
     def log_size(self, k: int) -> FloatArray:
         """log p(c, k) of one set with k features, for all c."""
-        return log_sum(self.share + self._chosen[:, k])
+        if k not in self._known_sizes:
+            self._known_sizes[k] = log_sum(self.share + self._chosen[:, k])
+        return self._known_sizes[k]
 
     def log_odds(self, slab: int) -> FloatArray:
         """log p(c, k + 1) - log p(c, k) for k = 0 … D - 1: prior odds of one feature more, at one c."""

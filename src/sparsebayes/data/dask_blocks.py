@@ -1,7 +1,8 @@
 """Rows of Dask collections: statistics go to the blocks, and only sums come back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import dask
@@ -23,16 +24,19 @@ S = TypeVar("S")
 class DaskBlocks:
     """Delayed blocks: each is a task of the cluster, or of the local scheduler."""
 
-    parts: list[Any]
-    """Delayed (X, y, weight or None)."""
+    parts: list[tuple[Any, ...]]
+    """What each block is made of, delayed."""
     n_features: int
+    unpacked: Callable[..., tuple[Any, Any, Any]]
+    """X, y and weight (or None) of a part, on the worker. A task of its own would double the number of tasks."""
     feature_names: Sequence[str] | None = None
     dtype: Any = np.float64
 
     def reduce(self, statistic: Statistic[S], columns: IntArray | None = None) -> S:
         """A statistic of all rows, summed on the workers."""
-        one = dask.delayed(of_block, pure=False)
-        layer = [one(statistic, part, columns, k, self.dtype) for k, part in enumerate(self.parts)]
+        # One object for all tasks: it goes to each worker once, and Dask does not look for collections in it.
+        one, asked = dask.delayed(of_block, pure=False), dask.delayed((statistic, columns), traverse=False, pure=False)
+        layer = [one(asked, self.unpacked, k, self.dtype, *part) for k, part in enumerate(self.parts)]
         add = dask.delayed(added, pure=False)
         while len(layer) > 1:
             layer = [add(layer[i : i + FAN_IN]) for i in range(0, len(layer), FAN_IN)]
@@ -41,17 +45,23 @@ class DaskBlocks:
 
     def first(self) -> Block:
         """The first rows."""
-        return Block(*dask.delayed(_head)(self.parts[0], self.dtype).compute())
+        return Block(*dask.delayed(_head)(self.unpacked, self.dtype, *self.parts[0]).compute())
 
 
-def _head(part: Any, dtype: Any) -> tuple[Any, Any, Any]:
-    X, y, weight = part
+def _head(unpacked: Callable[..., tuple[Any, Any, Any]], dtype: Any, *part: Any) -> tuple[Any, Any, Any]:
+    X, y, weight = unpacked(*part)
     return np.asarray(X[:ROWS], dtype=dtype), np.asarray(y[:ROWS]), None if weight is None else weight[:ROWS]
 
 
-def of_block(statistic: Statistic[S], part: Any, columns: IntArray | None, k: int, dtype: Any) -> S:
-    """A statistic of one chunk, a few thousand rows at a time; runs on a worker."""
-    X, y, weight = part
+def of_block(
+    asked: tuple[Statistic[S], IntArray | None],
+    unpacked: Callable[..., tuple[Any, Any, Any]],
+    k: int,
+    dtype: Any,
+    *part: Any,
+) -> S:
+    """A statistic of some columns of one chunk, a few thousand rows at a time; runs on a worker."""
+    (statistic, columns), (X, y, weight) = asked, unpacked(*part)
     X = X if columns is None else np.asarray(X)[:, columns]
 
     def pieces() -> Any:
@@ -81,15 +91,17 @@ def dask_blocks(
         texts = [name for name in names if getattr(numbers[name], "kind", "O") not in "biuf"]
         if texts:
             raise TypeError(f"column {texts[0]!r} has type {numbers[texts[0]]}: features must be numbers")
-        split = dask.delayed(_of_frame, pure=False)
-        return DaskBlocks(
-            [split(part, names, target, weight) for part in source.to_delayed()], len(names), names, dtype
-        )
+        split = partial(_of_frame, names=names, target=target, weight=weight)
+        return DaskBlocks([(part,) for part in source.to_delayed()], len(names), split, names, dtype)
     return _of_arrays(source, y, weight, dtype)
 
 
 def _of_frame(frame: Any, names: list[str], target: str, weight: str | None) -> tuple[Any, Any, Any]:
     return frame[names].to_numpy(), frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
+
+
+def _of_chunks(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
+    return X, y, weight
 
 
 def _of_arrays(X: Any, y: Any, weight: Any, dtype: Any) -> DaskBlocks:
@@ -112,6 +124,5 @@ def _of_arrays(X: Any, y: Any, weight: Any, dtype: Any) -> DaskBlocks:
     if y.shape[0] != X.shape[0]:
         raise ValueError(f"X has {X.shape[0]} rows and y has {y.shape[0]}")
     weights = [None] * len(chunks) if weight is None else aligned(weight)
-    join = dask.delayed(lambda X, y, weight: (X, y, weight), pure=False)
-    parts = [join(*each) for each in zip(X.to_delayed().ravel(), aligned(y), weights, strict=True)]
-    return DaskBlocks(parts, int(X.shape[1]), None, dtype)
+    parts = list(zip(X.to_delayed().ravel(), aligned(y), weights, strict=True))
+    return DaskBlocks(parts, int(X.shape[1]), _of_chunks, None, dtype)

@@ -93,12 +93,12 @@ class Flips:
     sums: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray | float, float]
     def __init__(
         self,
-        gram_row: Callable[[int], FloatArray],
+        gram: FloatArray | Callable[[int], FloatArray],
         rows: FloatArray,
         projection: FloatArray,
         log_prior: FloatArray,
         n: float,
-        spread: float,
+        spread: FloatArray,
         shares_noise: bool = False,
         *,
         steepest: float,

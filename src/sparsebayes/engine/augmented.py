@@ -5,21 +5,25 @@ the weights gives the predictor, from which the next sites are drawn. The chain 
 with Z/Z', so that new sites need no test (docs/mathematics.md, section 9).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice, repeat
+from typing import ClassVar
 
 import numpy as np
 
 from sparsebayes.core.inclusion import InclusionPrior
-from sparsebayes.core.likelihoods import MixedLikelihood
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.likelihoods import MixedLikelihood, Sites
+from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.candidates import under_sites
-from sparsebayes.engine.chain import Chain, Place, Stretch, added
+from sparsebayes.engine.chain import Chain, Place, Stretch
 from sparsebayes.engine.flips import Sums
 from sparsebayes.engine.group_sets import sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.rotation import Part, Tally, favourites, turns
 from sparsebayes.engine.sets import Draw
 
 FLIPS = 12
@@ -52,6 +56,8 @@ class Augmented:
     prior: InclusionPrior
     labels: IntArray | None = None
     """The group of every column, where groups are in or out."""
+    learns_noise: ClassVar[bool] = False
+    """Whether the noise under the sites is to be learned; otherwise its variance is one."""
 
     @cached_property
     def Phi(self) -> FloatArray:
@@ -66,37 +72,63 @@ class Augmented:
         """Of the model without weights."""
         return np.full(len(self.problem.t), self.problem.base_level(self.problem.likelihood))
 
+    def first_score(self) -> FloatArray:
+        """How well each column goes with the residuals of the first predictor."""
+        problem = self.problem
+        slope = problem.likelihood.derivatives(problem.t, self.first_predictor())[0]
+        return np.abs((problem.weight * slope) @ self.Phi)
+
     def run(self, place: Place, n_flips: int) -> tuple[Place, Stretch]:
         """Let a chain go on for `n_flips` flips."""
         eta = self.first_predictor() if place.eta is None else place.eta
-        sums, draws = [], []
-        for _ in range(max(1, n_flips // FLIPS)):
-            place, part, draw = self._sweep(place, eta)
+        tally, draws = Tally(len(self.log_prior), self.Phi.shape[1]), []
+        for free in islice(self._turns(place), max(1, n_flips // FLIPS)):
+            place, draw = self._sweep(place, eta, free, tally)
             eta = draw.level + self.Phi[:, draw.active] @ draw.weights
-            sums.append(part)
             draws.append(draw)
-        return replace(place, eta=eta), Stretch(added(sums), draws)
+        best = favourites(tally.probability, np.isfinite(self.log_prior))
+        return replace(place, eta=eta, favourites=best), Stretch(tally.sums(), draws)
 
-    def _sweep(self, place: Place, eta: FloatArray) -> tuple[Place, Sums, Draw]:
+    def _turns(self, place: Place) -> Iterator[BoolArray]:
+        """Which columns each sweep may change; groups all at once."""
+        n = len(self.log_prior)
+        if self.labels is not None:
+            return repeat(np.ones(n, dtype=bool))
+        always = place.favourites
+        if always is None:
+            always = favourites(self.first_score(), np.isfinite(self.log_prior))
+        return turns(always, n, place.rng)
+
+    def _draw_sites(self, place: Place, eta: FloatArray) -> Sites:
+        """Given the predictor."""
         problem, likelihood = self.problem, self.problem.likelihood
         assert isinstance(likelihood, MixedLikelihood)
-        sites = likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
-        rows = under_sites(self.Phi, sites, problem.flat_intercept)
-        design = DenseRows.formed(rows.Phi)
-        prepare(design, self.columns(place.active))
-        least_squares = LeastSquares(
-            design=design,
-            t=rows.t,
-            n_weighted=float(np.sum(sites.precision)),
-            flat_intercept=problem.flat_intercept,
-        )
-        sets = sets_of(least_squares, self.log_prior, self.prior, self.labels, learns_noise=False)
+        return likelihood.draw_sites(problem.t, problem.weight, eta, place.rng)
+
+    def _n_weighted(self, sites: Sites) -> float:
+        """Rows by their weight."""
+        return float(np.sum(sites.precision))
+
+    def _sweep(self, place: Place, eta: FloatArray, free: BoolArray, tally: Tally) -> tuple[Place, Draw]:
+        """New sites, a sweep over sets of some columns, and a draw of the weights."""
+        sites, flat_intercept = self._draw_sites(place, eta), self.problem.flat_intercept
+        part = Part.of(free, place.active, self.log_prior)
+        at = part.columns if self.labels is None else np.arange(len(self.labels))
+        rows = under_sites(self.Phi if len(at) == self.Phi.shape[1] else self.Phi[:, at], sites, flat_intercept)
+        design, start, n = DenseRows.formed(rows.Phi), part.local(place.active), self._n_weighted(sites)
+        prepare(design, self.columns(start))
+        least_squares = LeastSquares(design=design, t=rows.t, n_weighted=n, flat_intercept=flat_intercept)
+        given = least_squares, part.log_prior, self.prior, self.labels
+        sets = sets_of(*given, learns_noise=self.learns_noise, n_held=part.n_held)
         chain = ExactChain(sets, place.rng)
-        chain.sweep(place.active, FLIPS)
+        chain.sweep(start, FLIPS)
         active = np.sort(chain.active)
         draw = sets.draw(active, chain.c, chain.rng)
-        level = rows.level + draw.level - float(rows.means[draw.active] @ draw.weights)
-        return Place(active, chain.slab, chain.rng), Sums(*chain.flips.sums), replace(draw, level=level, share=1.0)
+        tally.add(Sums(*chain.flips.sums), part.columns, at, free)
+        # The intercept's variance is σ²/Σ precision, where a draw has σ²/n.
+        shift = draw.level * np.sqrt(n / np.sum(sites.precision)) - float(rows.means[draw.active] @ draw.weights)
+        draw = replace(draw, active=at[draw.active], level=rows.level + shift, share=1.0)
+        return replace(place, active=part.columns[active], slab=chain.slab, noise=draw.noise), draw
 
 
 def prepare(design: DenseRows, active: IntArray) -> None:

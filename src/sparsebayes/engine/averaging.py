@@ -18,10 +18,16 @@ AGREEMENT = 0.07
 SETTLING, ROUND = 500, 1500
 """Flips of each chain that are not counted, and between two looks at how well the chains agree. On 100×200 data a chain
 leaves a start that is far too dense within 500 flips."""
+SETTLED = 0.6
+"""Last share of the settling at which a first look is taken: chains with an easy task agree there already."""
+PARTS = 3
+"""Looks within the first round."""
+DENSEST = 64
+"""Most columns of a start. Chains at 500×10,000 spent half of their time on leaving one with 250."""
 GRAM_AHEAD = 256
 """Columns of the Gram matrix that are computed in one pass beforehand, where it is too large as a whole."""
-GRAM_FLOPS = 4e9
-"""Multiplications for the whole Gram matrix up to which it is computed beforehand: about a second's work."""
+GRAM_FLOPS = 2e8
+"""Multiplications for the whole Gram matrix up to which it is computed beforehand: a hundredth of a second's work."""
 
 Run = Callable[[Place, int], tuple[Place, Stretch]]
 """Lets a chain go on from its place, for a number of flips."""
@@ -36,6 +42,15 @@ class Schedule:
     round: int
     """Between two looks at how well the chains agree."""
     most: int
+
+    def is_enough(self, found: "Averaged", n_flips: int, n_chains: int) -> bool:
+        """Whether chains of this length agree; a single chain needs a whole round.
+
+        Chains that are shorter than a round must agree better, by the square root of their length: a few short ones can
+        agree by chance.
+        """
+        share = min(n_flips / self.round, 1.0)
+        return found.error <= AGREEMENT * np.sqrt(share) and (n_chains > 1 or share == 1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +92,6 @@ def average(
     """Let chains run from these sets until their inclusion probabilities agree, or as long as the schedule allows."""
     generators = [np.random.default_rng(each) for each in np.random.SeedSequence(seed).spawn(len(starts))]
     places = [Place(active, -1, rng) for active, rng in zip(starts, generators, strict=True)]
-    chains: list[list[Stretch]] = [[] for _ in places]
     parallel = Parallel(n_jobs=n_jobs)
 
     def go_on(n_flips: int) -> list[Stretch]:
@@ -85,39 +99,51 @@ def average(
         places[:] = [place for place, _ in ends]
         return [stretch for _, stretch in ends]
 
-    go_on(min(schedule.settling, schedule.most))
-    done, steps, stopped = 0, 0, False
+    settling = min(schedule.settling, schedule.most)
+    settled = max(int(SETTLED * settling), 1)
+    go_on(settling - settled)
+    chains = [[stretch] for stretch in go_on(settled)]
+    done, steps, stopped = settled, 0, False
     while True:
-        n = min(schedule.round, schedule.most - done)
-        for chain, stretch in zip(chains, go_on(n), strict=True):
-            chain.append(stretch)
-        done, steps = done + n, steps + 1
-        found = summary(chains, done)
+        found, steps = summary(chains, done), steps + 1
         if callback is not None:
             size = int(found.sizes @ np.arange(len(found.sizes)))
             stopped = bool(callback(steps, Info(np.nan, found.error, size, action="average")))
-        if found.agrees or stopped or done >= schedule.most:
+        if schedule.is_enough(found, done, len(chains)) or stopped or done >= schedule.most:
             return found
+        if steps == 1:  # that was the settling
+            chains, done = [[] for _ in places], 0
+        n = schedule.round if done >= schedule.round else min(-(-schedule.round // PARTS), schedule.round - done)
+        n = min(n, schedule.most - done)
+        for chain, stretch in zip(chains, go_on(n), strict=True):
+            chain.append(stretch)
+        done += n
 
 
-def prepare(sets: Sets) -> None:
-    """Compute the Gram matrix, or the columns of it that are most likely to be asked for.
+def prepared(sets: Sets) -> Sets:
+    """The same sets, with the products of columns that chains will need: all, or those most likely to be asked for.
 
     The rest is computed column by column when a chain needs it, so that no bit depends on what other chains asked for.
     """
     problem, design = sets.problem, sets.problem.design
     if design.n_rows * design.n_columns**2 <= GRAM_FLOPS:
         design.prepare_gram()
-    if design.known_gram is None:
-        likely = np.argsort(-np.abs(problem.projection), kind="stable")[:GRAM_AHEAD]
-        design.gram_column(int(likely[0]), lambda: likely)
+    if design.known_gram is not None:
+        return sets
+    score = np.square(problem.projection).reshape(problem.n_columns, -1).sum(axis=1)
+    likely = np.argsort(-score, kind="stable")[:GRAM_AHEAD]
+    design.gram_column(int(likely[0]), lambda: likely)
+    return replace(sets, likely=likely)
 
 
 def first_sets(found: IntArray, score: FloatArray, log_prior: FloatArray, n_rows: int, n_chains: int) -> list[IntArray]:
-    """Starts far apart: what a search found, nothing, and half as many columns as there can be, by their score."""
+    """Starts far apart: what a search found, nothing, and half as many columns as there can be, by their score.
+
+    The last has no more than `DENSEST` columns.
+    """
     usable, forced = np.flatnonzero(np.isfinite(log_prior)), np.flatnonzero(log_prior == np.inf)
     order = usable[np.argsort(-np.abs(score[usable]), kind="stable")]
-    others = [usable[:0], order[: min(n_rows, len(usable)) // 2]]
+    others = [usable[:0], order[: min(min(n_rows, len(usable)) // 2, DENSEST)]]
     chosen = [np.intersect1d(found, usable) if k % 2 == 0 else others[k // 2 % 2] for k in range(n_chains)]
     return [np.union1d(each, forced).astype(np.intp) for each in chosen]
 

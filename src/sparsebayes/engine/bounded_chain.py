@@ -196,6 +196,6 @@ def average_bounded(
     problem: LeastSquares, positive: BoolArray, odds: Odds, start: IntArray, chains: Chains
 ) -> Averaged:
     """Of a least-squares problem some of whose weights may not be negative; a noise that is known must be one."""
-    sets = BoundedSets(problem, odds.log_prior, odds.prior(), problem.known_noise is None, positive)
+    sets = BoundedSets(problem, odds.log_prior, odds.prior(), problem.known_noise is None, positive=positive)
     found = chains.sample(partial(run, sets), odds, start, problem.projection, problem.design.n_rows)
     return replace(found, rest=found.rest * max(problem.n - 2, 1.0))  # in the place of the noise itself

@@ -23,6 +23,8 @@ BLOCK = 20
 """Least number of flips between two draws of c."""
 LEAPS = 0.25
 """Share of the blocks with a leap. It costs as much as a block of flips, and is for dense models only."""
+REFRESHED = 8
+"""Draws of the same c after which everything is computed from scratch: rank-one updates collect rounding."""
 FURTHEST = 8
 """A leap changes at most one column in eight."""
 
@@ -39,6 +41,8 @@ class Place:
     """The predictor, where sites are drawn from it."""
     noise: float | None = None
     """The noise variance, where sites depend on it."""
+    favourites: IntArray | None = None
+    """The columns that are in every sweep, where not all are."""
 
 
 @dataclass
@@ -63,8 +67,8 @@ class Chain:
 
     def __init__(self, sets: Sets, rng: np.random.Generator) -> None:
         self.sets, self.rng, self.slab = sets, rng, -1
-        n_movable = int(sets.movable.sum())
-        self.flips = sets.flips(TRIED / max(n_movable, 1))
+        self._kept = 0  # draws of c since it changed, or the set by a leap
+        self.flips = sets.flips(TRIED * sets.tried)
 
     def start(self, active: IntArray, slab: int) -> None:
         """Take up a set; c is drawn where it is not known."""
@@ -88,8 +92,8 @@ class Chain:
         others = sets.rows if by_rows else sets.gram_rows(active)
         s, q = spectrum.factors(self.c, others, problem.column_energy, problem.projection)
         odds = sets.prior.log_odds(self.slab)
-        if len(sets.forced):  # which the size of a set does not count
-            odds = np.concatenate([np.repeat(odds[0], len(sets.forced)), odds])
+        if sets.n_uncounted:
+            odds = np.concatenate([np.repeat(odds[0], sets.n_uncounted), odds])
         rest = np.maximum(spectrum.rest(np.array(self.c)), sets.floor)
         self.flips.place(
             active, others[: 0 if by_rows else None], spectrum.inner(self.c), by_rows, s, q, rest, self.c, odds
@@ -110,8 +114,11 @@ class Chain:
         here = self._seen(old)
         there = self._leap(old, here) if leaps else here
         self.slab = self._draw_one(there.log_evidence)
+        self._kept = self._kept + 1 if self.slab == slab and there is here else 0
+        if self._kept % REFRESHED:
+            return
         self._put(there.active, there.spectrum)
-        if (self.slab != slab or there is not here) and not self._accepts(before):
+        if self._kept == 0 and not self._accepts(before):
             self.slab = slab
             self._put(old, here.spectrum)
 

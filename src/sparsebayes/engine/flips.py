@@ -49,15 +49,15 @@ class Flips:
 
     def __init__(
         self,
-        gram_row: Callable[[int], FloatArray],
+        gram: FloatArray | Callable[[int], FloatArray],
         rows: FloatArray,
         projection: FloatArray,
         log_prior: FloatArray,
         n: float,
-        spread: float,
+        spread: FloatArray,
         shares_noise: bool = False,
     ) -> None:
-        self.gram_row = gram_row
+        self.gram_row: Callable[[int], FloatArray] = gram if callable(gram) else gram.__getitem__
         """Φᵀφ_j."""
         self.rows = rows
         """Φ, needed only where M itself is updated."""
@@ -69,7 +69,7 @@ class Flips:
         """Degrees of freedom that tell of one noise variance."""
         self.shares_noise = shares_noise
         self.spread = spread
-        """κ/D: how eagerly columns are tried that are unlikely to be in."""
+        """κ_j: how eagerly a column is tried that is unlikely to be in."""
         self.movable = np.isfinite(log_prior)
         self.last_movable = int(np.flatnonzero(self.movable).max(initial=0))
         self.inside = np.zeros(len(log_prior), dtype=bool)
@@ -138,7 +138,7 @@ class Flips:
         return (rest_without - explained) / max(self.n - 2, 1.0) if learns_noise else np.ones_like(explained)
 
     def _find_eagerness(self) -> None:
-        """(p + κ/D)/P(present state) of every column, divided by exp(shift), and the logarithm of their sum Z."""
+        """(p + κ_j)/P(present state) of every column, divided by exp(shift), and the logarithm of their sum Z."""
         log_flip = np.where(self.movable, np.where(self.inside, -self.log_in, self.log_in), -np.inf)
         shift = max(float(log_flip.max(initial=0.0)) - STEEPEST, 0.0)
         flip, stay = np.exp(log_flip - shift), np.exp(-shift)

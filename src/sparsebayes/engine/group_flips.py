@@ -22,7 +22,7 @@ class GroupFlips(Flips):
         projection: FloatArray,
         log_prior: FloatArray,
         n: float,
-        spread: float,
+        spread: FloatArray,
         members: IntArray,
         own: FloatArray,
     ) -> None:

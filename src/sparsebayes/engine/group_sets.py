@@ -22,6 +22,11 @@ class GroupSets(Sets):
     """The group of every column: 0, 1, …"""
 
     @cached_property
+    def tried(self) -> FloatArray:
+        """All groups alike."""
+        return np.where(self.movable, 1.0, 0.0) / max(int(self.movable.sum()), 1)
+
+    @cached_property
     def members(self) -> IntArray:
         """The columns of each group, filled up with -1."""
         return members_of(self.labels)
@@ -64,7 +69,7 @@ class GroupSets(Sets):
         """Draw noise, weights and intercept of a set of groups."""
         return super().draw(np.sort(self.columns(active)), c, rng)
 
-    def flips(self, spread: float) -> GroupFlips:
+    def flips(self, spread: FloatArray) -> GroupFlips:
         """The state of a chain."""
         problem = self.problem
         rows_of = super().gram_rows
@@ -88,11 +93,12 @@ def sets_of(
     labels: IntArray | None,
     *,
     learns_noise: bool,
+    n_held: int = 0,
 ) -> Sets:
-    """Sets of columns or, with labels, of groups."""
+    """Sets of columns or, with labels, of groups; `n_held` as in `Sets`."""
     if labels is None:
-        return Sets(problem, log_prior, prior, learns_noise)
-    return GroupSets(problem, log_prior, prior, learns_noise, labels)
+        return Sets(problem, log_prior, prior, learns_noise, n_held=n_held)
+    return GroupSets(problem, log_prior, prior, learns_noise, labels=labels)
 
 
 def group_score(score: FloatArray, labels: IntArray | None) -> FloatArray:

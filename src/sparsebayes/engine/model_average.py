@@ -10,7 +10,7 @@ from sparsebayes.core.inclusion import DENSE, InclusionPrior
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.engine import augmented, averaging, chain
 from sparsebayes.engine.augmented import FLIPS, Augmented
-from sparsebayes.engine.averaging import Averaged, Run, Schedule, average, first_sets, prepare
+from sparsebayes.engine.averaging import Averaged, Run, Schedule, average, first_sets, prepared
 from sparsebayes.engine.group_sets import by_columns, group_score, sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Callback
@@ -102,8 +102,8 @@ class Odds:
 
 def average_regression(problem: LeastSquares, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
     """Of a least-squares problem; a noise that is known must be one."""
-    sets = sets_of(problem, odds.log_prior, odds.prior(), odds.labels, learns_noise=problem.known_noise is None)
-    prepare(sets)
+    known = problem.known_noise is not None
+    sets = prepared(sets_of(problem, odds.log_prior, odds.prior(), odds.labels, learns_noise=not known))
     return chains.sample(partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows)
 
 
@@ -128,8 +128,7 @@ def average_by_sites(
     prior = odds.prior(noise, typical, DENSE)
 
     def sample(least_squares: LeastSquares) -> Averaged:
-        sets = sets_of(least_squares, odds.log_prior, prior, odds.labels, learns_noise=False)
-        prepare(sets)
+        sets = prepared(sets_of(least_squares, odds.log_prior, prior, odds.labels, learns_noise=False))
         return chains.sample(partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t))
 
     return average_under_sites(problem, *moments, sample)

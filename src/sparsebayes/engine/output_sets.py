@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import chain
-from sparsebayes.engine.averaging import Averaged, prepare
+from sparsebayes.engine.averaging import Averaged, prepared
 from sparsebayes.engine.flips import make_flips
 from sparsebayes.engine.model_average import Chains, Odds
 from sparsebayes.engine.outputs import OutputsProblem
@@ -40,10 +40,10 @@ class OutputSets(Sets):
             rest, log_volume = rest.sum(axis=-1, keepdims=True), n_outputs * log_volume
         return np.asarray(super()._log_fit(rest, log_volume[:, None]).sum(axis=-1))
 
-    def flips(self, spread: float) -> Any:
+    def flips(self, spread: FloatArray) -> Any:
         """The state of a chain."""
         problem = self.problem
-        given = self.gram_row, self.rows, problem.projection, self.log_prior, self.n, spread, self.shares_noise
+        given = self.products, self.rows, problem.projection, self.log_prior, self.n, spread, self.shares_noise
         return make_flips(*given)
 
     def _draw_noise(self, rest: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -56,8 +56,8 @@ def average_outputs(
     problem: OutputsProblem, odds: Odds, start: IntArray, chains: Chains, *, shares_noise: bool
 ) -> list[Averaged]:
     """Averages over sets of columns that all outputs share, one for each output; a noise that is known must be one."""
-    sets = OutputSets(problem, odds.log_prior, odds.prior(), problem.known_noise is None, shares_noise)
-    prepare(sets)
+    known = problem.known_noise is not None
+    sets = prepared(OutputSets(problem, odds.log_prior, odds.prior(), not known, shares_noise=shares_noise))
     score = np.sqrt((problem.projection**2).mean(axis=1))
     found = chains.sample(partial(chain.run, sets), odds, start, score, problem.design.n_rows)
     if shares_noise:  # all of them tell of it

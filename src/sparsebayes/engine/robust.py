@@ -7,22 +7,17 @@ distribution (degrees of freedom; share and size of gross errors) stays as the s
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from sparsebayes.core.likelihoods import Sites, StudentT
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.data.dense import DenseRows
-from sparsebayes.engine.augmented import FLIPS, ROUND, SETTLING, Augmented, ExactChain, prepare
+from sparsebayes.engine.augmented import FLIPS, ROUND, SETTLING, Augmented
 from sparsebayes.engine.averaging import Averaged
-from sparsebayes.engine.candidates import under_sites
 from sparsebayes.engine.chain import Place
-from sparsebayes.engine.flips import Sums
-from sparsebayes.engine.group_sets import sets_of
-from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.model_average import Chains, Odds
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.sets import Draw
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,31 +25,29 @@ class RobustSampler(Augmented):
     """A problem whose noise is such a mixture, with the predictor that the single model has."""
 
     first_eta: FloatArray
+    learns_noise: ClassVar[bool] = True
 
     def first_predictor(self) -> FloatArray:
         """That of the single model: from nothing nearly every row would be an outlier."""
         return self.first_eta
 
-    def _sweep(self, place: Place, eta: FloatArray) -> tuple[Place, Sums, Draw]:
-        problem, likelihood = self.problem, self.problem.likelihood
+    def first_score(self) -> FloatArray:
+        """From a constant: what the single model has explained counts too."""
+        problem = self.problem
+        level = np.full(len(problem.t), problem.base_level(problem.likelihood))
+        return np.abs(problem.likelihood.derivatives(problem.t, level)[0] @ self.Phi)
+
+    def _draw_sites(self, place: Place, eta: FloatArray) -> Sites:
+        """The rows' factors, given their residuals and the noise."""
+        t, likelihood = self.problem.t, self.problem.likelihood
         assert isinstance(likelihood, StudentT)
         noise = likelihood.noise if place.noise is None else place.noise
-        u = replace(likelihood, noise=noise).draw_precisions((problem.t - eta) ** 2, place.rng)
-        rows = under_sites(self.Phi, Sites(u, u * problem.t, np.zeros_like(u)), problem.flat_intercept)
-        design, n = DenseRows.formed(rows.Phi), len(u)
-        prepare(design, self.columns(place.active))
-        least_squares = LeastSquares(
-            design=design, t=rows.t, n_weighted=float(n), flat_intercept=problem.flat_intercept
-        )
-        sets = sets_of(least_squares, self.log_prior, self.prior, self.labels, learns_noise=True)
-        chain = ExactChain(sets, place.rng)
-        chain.sweep(place.active, FLIPS)
-        active = np.sort(chain.active)
-        draw = sets.draw(active, chain.c, chain.rng)
-        # The intercept's variance is σ²/Σu, where a draw has σ²/n.
-        shift = draw.level * np.sqrt(n / u.sum()) - float(rows.means[draw.active] @ draw.weights)
-        draw = replace(draw, level=rows.level + shift, share=1.0)
-        return Place(active, chain.slab, chain.rng, noise=draw.noise), Sums(*chain.flips.sums), draw
+        u = replace(likelihood, noise=noise).draw_precisions((t - eta) ** 2, place.rng)
+        return Sites(u, u * t, np.zeros_like(u))
+
+    def _n_weighted(self, sites: Sites) -> float:
+        """All rows tell of the noise."""
+        return float(len(self.problem.t))
 
 
 def average_robust(problem: Problem, odds: Odds, start: IntArray, chains: Chains, eta: FloatArray) -> Averaged:

@@ -1,5 +1,6 @@
 """Sets of columns of a least-squares problem as a chain sees them: their evidence, and draws of their weights."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,9 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.engine.flips import make_flips
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 from sparsebayes.engine.spectrum import OfColumns, OfRows, Spectrum
+
+FAR = 0.1
+"""Share of the tries of any column, where most are of those whose products are known."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,22 @@ class Sets:
     prior: InclusionPrior
     learns_noise: bool = True
     """Whether the noise variance is integrated out; otherwise it is one."""
+    likely: IntArray | None = None
+    """The columns whose products are known, where not all are."""
+    n_held: int = 0
+    """Number of columns with infinite odds that stay in only for now: the prior of a set's size counts them."""
+
+    @cached_property
+    def tried(self) -> FloatArray:
+        """How the tries of improbable columns are distributed. The sampler is exact for any such choice.
+
+        Where a column's products must be computed first, most tries are of columns that have them.
+        """
+        share = np.where(self.movable, 1.0, 0.0) / max(int(self.movable.sum()), 1)
+        if self.likely is not None and (n_likely := int(self.movable[self.likely].sum())):
+            share *= FAR
+            share[self.likely] += np.where(self.movable[self.likely], (1 - FAR) / n_likely, 0.0)
+        return share
 
     @cached_property
     def n(self) -> float:
@@ -63,6 +83,11 @@ class Sets:
         """Columns that are always in."""
         return np.flatnonzero(self.log_prior == np.inf)
 
+    @property
+    def n_uncounted(self) -> int:
+        """Number of columns that the prior of a set's size does not count."""
+        return len(self.forced) - self.n_held
+
     @cached_property
     def rows(self) -> FloatArray:
         """Φ where it has more columns than rows and may be formed; otherwise nothing."""
@@ -76,6 +101,12 @@ class Sets:
     def gram_row(self, j: int) -> FloatArray:
         """Φᵀφ_j. None is computed ahead of its need: its digits would depend on which others are."""
         return self.problem.design.gram_column(j, lambda: np.empty(0, dtype=np.intp))
+
+    @property
+    def products(self) -> "FloatArray | Callable[[int], FloatArray]":
+        """The Gram matrix if it is known, otherwise a function that gives its rows."""
+        known = self.problem.design.known_gram
+        return self.gram_row if known is None else known
 
     def gram_rows(self, active: IntArray) -> FloatArray:
         """Φ_Sᵀ Φ."""
@@ -101,7 +132,7 @@ class Sets:
         """log p(set, c, t) for all c, with weights, noise and inclusion rate integrated out."""
         slabs = self.prior.slabs
         fit = self._log_fit(spectrum.rest(slabs), spectrum.log_volume(slabs))
-        return self.prior.log_size(k - len(self.forced)) + fit
+        return self.prior.log_size(k - self.n_uncounted) + fit
 
     def _log_fit(self, rest: FloatArray, log_volume: FloatArray) -> FloatArray:
         """log p(t | set, c) up to a constant, from ρ and log |I + cΦΦᵀ|."""
@@ -114,9 +145,9 @@ class Sets:
         spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
         return Draw(active, weights, noise, spread * rng.standard_normal(np.shape(noise)))
 
-    def flips(self, spread: float) -> Any:
-        """The state of a chain; `spread` says how eagerly unlikely columns are tried."""
-        return make_flips(self.gram_row, self.rows, self.problem.projection, self.log_prior, self.n, spread)
+    def flips(self, spread: FloatArray) -> Any:
+        """The state of a chain; `spread` says how eagerly each column is tried if it is unlikely to be in."""
+        return make_flips(self.products, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
     def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
         """From the posterior's Cholesky factor."""

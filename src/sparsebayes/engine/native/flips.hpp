@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "blas.hpp"
+#include "columns.hpp"
 #include "problem.hpp"
 
 namespace gaussian {
@@ -23,11 +24,13 @@ struct Flips {
     const double *rows;  // Φ row by row
     size_t n_rows;
     Vector projection, log_prior;
-    double n, spread, steepest, rounding;
+    double n, steepest, rounding;
+    Vector spread;
     bool shares_noise;  // whether all outputs have one noise variance
     bool has_outputs = false;  // whether arrays have an axis for outputs
     size_t n_outputs;   // q, weights, variances and their sums are stored output by output
-    bool can_move;      // whether any column is neither always in nor never
+    bool can_move = false;  // whether any column is neither always in nor never
+    size_t last_movable = 0;
 
     std::vector<char> inside;
     Indices active, picked;
@@ -35,20 +38,24 @@ struct Flips {
     Square inner;              // (Φ_SᵀΦ_S + I/c)⁻¹, or M itself
     bool by_rows = false;
     Vector s, q, rest, log_odds, log_in, p, weight, variance, eagerness;
+    Vector mobile, tiles;                       // 1 for columns that may move, else 0; sums of tiles of the eagerness
+    Vector ratio, explained, row, mean, near;  // memory that every flip uses again
     Vector one_q;  // q of one column, an entry for each output
     double c = 1.0, total = 0.0, log_total = 0.0;
     Sums sums;
 
     Flips(std::function<Vector(std::int64_t)> gram_row_, const double *rows_, size_t n_rows_, Vector projection_,
-          Vector log_prior_, double n_, double spread_, bool shares_noise_, double steepest_, double rounding_)
+          Vector log_prior_, double n_, Vector spread_, bool shares_noise_, double steepest_, double rounding_)
         : gram_row(std::move(gram_row_)), rows(rows_), n_rows(n_rows_), projection(std::move(projection_)),
-          log_prior(std::move(log_prior_)), n(n_), spread(spread_), steepest(steepest_), rounding(rounding_),
+          log_prior(std::move(log_prior_)), n(n_), steepest(steepest_), rounding(rounding_), spread(std::move(spread_)),
           shares_noise(shares_noise_) {
         const size_t D = log_prior.size();
         n_outputs = projection.size() / std::max<size_t>(D, 1);
-        can_move = std::any_of(log_prior.begin(), log_prior.end(), [](double each) { return std::isfinite(each); });
         inside.assign(D, 0);
-        for (Vector *each : {&log_in, &p, &eagerness, &sums.included}) each->assign(D, 0.0);
+        for (Vector *each : {&log_in, &p, &eagerness, &mobile, &ratio, &explained, &row, &sums.included}) each->assign(D, 0.0);
+        for (size_t j = 0; j < D; ++j)
+            if (movable(j)) mobile[j] = 1.0, can_move = true, last_movable = j;
+        tiles.assign(D / columns::TILE + 1, 0.0);
         for (Vector *each : {&weight, &variance, &sums.first, &sums.second}) each->assign(projection.size(), 0.0);
         for (Vector *each : {&rest, &one_q, &sums.noise}) each->assign(n_outputs, 0.0);
         sums.sizes.assign(D + 1, 0.0);
@@ -59,13 +66,9 @@ struct Flips {
     // Probability of every column given the rest, and how eagerly each is flipped.
     void weigh() {
         const size_t D = size(), k = active.size(), last = log_odds.size() - 1;
-        const double more = log_odds[std::min(k, last)], fewer = log_odds[k > 0 ? k - 1 : 0];
-        for (size_t j = 0; j < D; ++j) {
-            if (inside[j]) continue;
-            for (size_t o = 0; o < n_outputs; ++o) one_q[o] = q[o * D + j];
-            weigh_one(j, 1 + c * s[j], more);
-        }
-        const Vector mean = by_rows ? Vector() : means();
+        weigh_outside(log_odds[std::min(k, last)]);
+        const double fewer = log_odds[k > 0 ? k - 1 : 0];
+        if (!by_rows) find_means();
         for (size_t i = 0; i < k; ++i) {
             const auto j = active[i];
             const double left = by_rows ? std::max(1 - c * s[j], rounding) : inner(i, i) / c;
@@ -75,25 +78,55 @@ struct Flips {
         find_eagerness();
     }
 
+    // All columns as if they were outside; those inside are corrected one by one.
+    void weigh_outside(double prior) {
+        const size_t D = size();
+        const bool learns_noise = std::isfinite(n);
+        columns::find_volume(D, c, n_outputs, prior, s.data(), log_prior.data(), ratio.data(), log_in.data());
+        double all_rest = 0.0;
+        for (size_t o = 0; o < n_outputs; ++o) {
+            double *own = variance.data() + o * D;
+            columns::find_weights(D, ratio.data(), q.data() + o * D, shares_noise && o > 0, weight.data() + o * D,
+                                  explained.data());
+            all_rest += rest[o];
+            if (learns_noise && !shares_noise) columns::find_worth(D, n, rest[o], rounding, explained.data(), log_in.data(), own);
+            if (!learns_noise) columns::add(D, 0.5, explained.data(), log_in.data()), std::fill_n(own, D, 1.0);
+        }
+        if (learns_noise && shares_noise) {
+            columns::find_worth(D, n, all_rest, rounding, explained.data(), log_in.data(), variance.data());
+            for (size_t o = 1; o < n_outputs; ++o) std::copy_n(variance.data(), D, variance.data() + o * D);
+        }
+        for (size_t o = 0; o < n_outputs; ++o)
+            for (size_t j = 0; j < D; ++j) variance[o * D + j] *= ratio[j];
+    }
+
     // How eagerly each column is flipped, divided by exp(shift), and the logarithm of their sum.
     void find_eagerness() {
         const size_t D = size();
+        columns::find_odds(D, spread.data(), steepest, log_in.data(), mobile.data(), p.data(), eagerness.data());
         double top = 0.0;
+        for (const auto j : active)
+            if (movable(j)) {
+                top = std::max(top, -log_in[j]);
+                eagerness[j] = 1 + spread[j] + spread[j] * std::exp(-std::clamp(log_in[j], -steepest, steepest));
+            }
         for (size_t j = 0; j < D; ++j)
-            if (movable(j)) top = std::max(top, inside[j] ? -log_in[j] : log_in[j]);
-        const double shift = std::max(top - steepest, 0.0), stay = std::exp(-shift);
-        total = can_move ? 0.0 : 1.0;
-        for (size_t j = 0; j < D; ++j) {
-            const double out = std::exp(-std::clamp(log_in[j], -steepest, steepest));  // odds of being out
-            p[j] = 1 / (1 + out);
-            if (!movable(j)) continue;
-            if (inside[j])
-                eagerness[j] = stay * (1 + spread) + spread * (shift > 0 ? std::exp(-log_in[j] - shift) : out);
-            else
-                eagerness[j] = spread * stay + (1 + spread) * (shift > 0 ? std::exp(log_in[j] - shift) : 1 / out);
-            total += eagerness[j];
-        }
+            if (log_in[j] > steepest && !inside[j] && movable(j)) top = std::max(top, log_in[j]);
+        const double shift = std::max(top - steepest, 0.0);
+        if (shift > 0) shift_eagerness(shift);
+        total = columns::find_sums(D, eagerness.data(), tiles.data());
+        if (!can_move) total = 1.0;
         log_total = std::log(total) + shift;
+    }
+
+    // The same with odds beyond what an exponential can hold.
+    void shift_eagerness(double shift) {
+        const double stay = std::exp(-shift);
+        for (size_t j = 0; j < size(); ++j) {
+            if (!movable(j)) continue;
+            const double flip = std::exp((inside[j] ? -log_in[j] : log_in[j]) - shift);
+            eagerness[j] = (inside[j] ? stay : flip) * (1 + spread[j]) + spread[j] * (inside[j] ? flip : stay);
+        }
     }
 
     bool movable(size_t j) const { return std::isfinite(log_prior[j]); }
@@ -126,91 +159,82 @@ struct Flips {
     }
 
     // Posterior mean of the weights inside, output by output.
-    Vector means() const {
+    void find_means() {
         const size_t k = active.size();
-        Vector target(k), mean(k * n_outputs);
+        near.resize(k), mean.resize(k * n_outputs);
         for (size_t o = 0; o < n_outputs; ++o) {
-            for (size_t i = 0; i < k; ++i) target[i] = projection[o * size() + active[i]];
-            blas::multiply(k, k, 1.0, inner.at.data(), target.data(), 0.0, mean.data() + o * k);
+            for (size_t i = 0; i < k; ++i) near[i] = projection[o * size() + active[i]];
+            blas::multiply(k, k, 1.0, inner.at.data(), near.data(), 0.0, mean.data() + o * k);
         }
-        return mean;
     }
 
     // Take column j in or out, if it may move.
     void toggle(std::int64_t j) {
-        if (!std::isfinite(log_prior[j])) return;
+        if (!movable(j)) return;
         double factor;
-        Vector row;
         for (size_t o = 0; o < n_outputs; ++o) one_q[o] = q[o * size() + j];
         if (inside[j]) {
             const size_t place = std::find(active.begin(), active.end(), j) - active.begin();
             if (by_rows) {
                 factor = -c / std::max(1 - c * s[j], rounding);
             } else {
-                const Vector mean = means();
+                find_means();
                 for (size_t o = 0; o < n_outputs; ++o) one_q[o] = mean[o * active.size() + place] / c;
                 factor = -c * c / inner(place, place);
             }
-            row = shrink(j, place, factor);
+            shrink(j, place, factor);
         } else {
             factor = c / (1 + c * s[j]);
-            row = grow(j, factor);
+            grow(j, factor);
         }
         inside[j] = !inside[j];
-        for (size_t m = 0; m < size(); ++m) s[m] = std::max(s[m] - factor * row[m] * row[m], 0.0);
+        columns::take_squares(size(), factor, row.data(), s.data());
         for (size_t o = 0; o < n_outputs; ++o) {
-            double *own = q.data() + o * size();
-            for (size_t m = 0; m < size(); ++m) own[m] -= factor * one_q[o] * row[m];
+            columns::add(size(), -factor * one_q[o], row.data(), q.data() + o * size());
             rest[o] = std::max(rest[o] - factor * one_q[o] * one_q[o], std::numeric_limits<double>::min());
         }
         weigh();
     }
 
-    Vector grow(std::int64_t j, double factor) {
+    // Both leave Φᵀ M φ_j in `row`, of the set before the flip.
+    void grow(std::int64_t j, double factor) {
         if (by_rows) {
             active.push_back(j);
             return follow(j, factor);
         }
         const size_t k = active.size();
-        Vector own = gram_row(j), row = own, target(k), near(k);
+        Vector own = gram_row(j), target(k);
+        near.resize(k);
         for (size_t i = 0; i < k; ++i) target[i] = own[active[i]];
-        blas::multiply(k, k, 1.0, inner.at.data(), target.data(), 0.0, near.data());
-        for (size_t i = 0; i < k; ++i) subtract(near[i], gram[i], row);
+        blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 0.0, near.data());
+        row = own;
+        columns::add_rows(size(), near.data(), gram, row.data());
         inner.grow();
-        near.push_back(-1.0);
-        for (size_t b = 0; b <= k; ++b)
-            for (size_t a = 0; a <= k; ++a) inner(a, b) += factor * near[a] * near[b];
+        near.push_back(1.0);
+        for (size_t b = 0; b <= k; ++b) columns::add(k + 1, factor * near[b], near.data(), &inner(0, b));
         active.push_back(j), gram.push_back(std::move(own));
-        return row;
     }
 
-    Vector shrink(std::int64_t j, size_t place, double factor) {
+    void shrink(std::int64_t j, size_t place, double factor) {
         active.erase(active.begin() + place);
         if (by_rows) return follow(j, factor);
         const size_t k = active.size() + 1;
-        const Vector own(&inner(0, place), &inner(0, place) + k);
-        Vector row(size(), 0.0);
-        for (size_t i = 0; i < k; ++i) subtract(-own[i] / c, gram[i], row);
-        for (size_t b = 0; b < k; ++b)
-            for (size_t a = 0; a < k; ++a) inner(a, b) -= own[a] * own[b] / own[place];
+        near.assign(&inner(0, place), &inner(0, place) + k);
+        for (size_t b = 0; b < k; ++b) columns::add(k, -near[b] / near[place], near.data(), &inner(0, b));
         inner.drop(place);
+        for (double &each : near) each /= c;
+        std::fill(row.begin(), row.end(), 0.0);
+        columns::add_rows(size(), near.data(), gram, row.data());
         gram.erase(gram.begin() + place);
-        return row;
     }
 
-    static void subtract(double factor, const Vector &from, Vector &row) {
-        for (size_t m = 0; m < row.size(); ++m) row[m] -= factor * from[m];
-    }
-
-    // Update M itself; returns Φᵀ M φ_j.
-    Vector follow(std::int64_t j, double factor) {
-        Vector column(n_rows), image(n_rows), row(size());
+    // Update M itself.
+    void follow(std::int64_t j, double factor) {
+        Vector column(n_rows), image(n_rows);
         for (size_t i = 0; i < n_rows; ++i) column[i] = rows[i * size() + j];
         blas::multiply(n_rows, n_rows, 1.0, inner.at.data(), column.data(), 0.0, image.data());
-        for (size_t b = 0; b < n_rows; ++b)
-            for (size_t a = 0; a < n_rows; ++a) inner(a, b) -= factor * image[a] * image[b];
+        for (size_t b = 0; b < n_rows; ++b) columns::add(n_rows, -factor * image[b], image.data(), &inner(0, b));
         blas::multiply(size(), n_rows, 1.0, rows, image.data(), 0.0, row.data());
-        return row;
     }
 
     double run(const Vector &choices, const Vector &picks) {
@@ -235,7 +259,7 @@ struct Flips {
     }
 
     void add(double share) {
-        for (size_t j = 0; j < size(); ++j) sums.included[j] += share * p[j];
+        columns::add(size(), share, p.data(), sums.included.data());
         for (size_t o = 0; o < n_outputs; ++o) {
             for (const auto j : active) {
                 const size_t at = o * size() + j;
@@ -247,15 +271,16 @@ struct Flips {
         sums.sizes[active.size()] += share, sums.total += share;
     }
 
+    // A column by its eagerness: first its tile, then the place there; the last that may move if rounding leads further.
     std::int64_t choose(double wanted) const {
-        size_t found = 0;
-        for (size_t j = 0; j < size(); ++j) {
+        size_t tile = 0;
+        while (tile + 1 < tiles.size() && wanted >= tiles[tile]) wanted -= tiles[tile++];
+        for (size_t j = tile * columns::TILE; j < size(); ++j) {
             if (eagerness[j] == 0.0) continue;
-            found = j;
             wanted -= eagerness[j];
-            if (wanted < 0) break;
+            if (wanted < 0) return j;
         }
-        return found;
+        return last_movable;
     }
 };
 

@@ -85,19 +85,31 @@ double logdet(const State &state) {
     return value;
 }
 
+Vector row_of(const Matrix &matrix, std::int64_t j) {
+    Vector found(matrix.shape(1));
+    const double *row = matrix.data() + j * matrix.stride(0);
+    for (size_t m = 0; m < found.size(); ++m) found[m] = row[static_cast<std::int64_t>(m) * matrix.stride(1)];
+    return found;
+}
+
 // Φᵀφ_j: from the whole Gram matrix where there is one, or else asked of the design, with the interpreter's lock.
 std::function<Vector(std::int64_t, const std::function<Indices()> &)> gram_columns(nb::object design) {
     const nb::object whole = nb::getattr(design, "known_gram", nb::none());
     if (!whole.is_none())
-        return [gram = nb::cast<Matrix>(whole)](std::int64_t j, const std::function<Indices()> &) {
-            Vector column(gram.shape(1));
-            const double *row = gram.data() + j * gram.stride(0);
-            for (size_t m = 0; m < column.size(); ++m) column[m] = row[static_cast<std::int64_t>(m) * gram.stride(1)];
-            return column;
-        };
+        return [gram = nb::cast<Matrix>(whole)](std::int64_t j, const std::function<Indices()> &) { return row_of(gram, j); };
     return [ask = nb::object(design.attr("gram_column"))](std::int64_t j, const std::function<Indices()> &ahead) {
         nb::gil_scoped_acquire lock;
         return numbers(ask(j, nb::cpp_function([&ahead] { return ahead(); })));
+    };
+}
+
+// The same for chains, whose rows are in memory, or are asked of a function.
+std::function<Vector(std::int64_t)> gram_rows(nb::object gram) {
+    if (!PyCallable_Check(gram.ptr()))
+        return [known = nb::cast<Matrix>(gram)](std::int64_t j) { return row_of(known, j); };
+    return [gram](std::int64_t j) {
+        nb::gil_scoped_acquire lock;
+        return numbers(gram(j));
     };
 }
 
@@ -241,17 +253,13 @@ NB_MODULE(_native, module) {
     nb::class_<Flips>(module, "Flips")
         .def(
             "__init__",
-            [](Flips *self, nb::object gram_row, Rows rows, nb::handle projection, nb::handle log_prior, double n,
-               double spread, bool shares_noise, double steepest, double rounding) {
-                const auto ask = [gram_row](std::int64_t j) {
-                    nb::gil_scoped_acquire lock;
-                    return numbers(gram_row(j));
-                };
-                new (self) Flips(ask, rows.data(), rows.shape(0), by_columns(projection), numbers(log_prior), n, spread,
+            [](Flips *self, nb::object gram, Rows rows, nb::handle projection, nb::handle log_prior, double n,
+               nb::handle spread, bool shares_noise, double steepest, double rounding) {
+                new (self) Flips(gram_rows(gram), rows.data(), rows.shape(0), by_columns(projection), numbers(log_prior), n, numbers(spread),
                                  shares_noise, steepest, rounding);
                 self->has_outputs = nb::cast<size_t>(nb::getattr(projection, "ndim")) > 1;
             },
-            "gram_row"_a, "rows"_a, "projection"_a, "log_prior"_a, "n"_a, "spread"_a, "shares_noise"_a = false,
+            "gram"_a, "rows"_a, "projection"_a, "log_prior"_a, "n"_a, "spread"_a, "shares_noise"_a = false,
             nb::kw_only(), "steepest"_a,
             "rounding"_a, nb::keep_alive<1, 3>())
         .def(
