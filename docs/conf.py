@@ -41,7 +41,7 @@ toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # the docstrings say the types
 numpydoc_show_class_members = False  # the template lists them
 
-# Examples: every file is run, and a failing one fails the build.
+# Examples: every file is run, and a failing one fails the build (_ext/example_checks.py says what else does).
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -52,6 +52,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "min_reported_time": 1,
+    "parallel": 2,
+    "reset_modules": ("matplotlib", "example_checks.checked"),
+    "reset_modules_order": "both",
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
 }

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from checks import NUMERICAL, check_name, checks_of
 from forms import averages
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
@@ -182,3 +183,8 @@ def test_weights_below_zero_are_named(default, data_for):
     weight[3] = -0.5
     with pytest.raises(ValueError, match="sample_weight"):
         clone(default).fit(X, y, sample_weight=weight)
+
+
+def test_the_checks_of_numbers_exist():
+    found = {check_name(check) for cls in ESTIMATORS for check in checks_of(cls())}
+    assert found >= NUMERICAL

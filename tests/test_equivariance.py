@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 from counting import counts, is_counting
+from fits import fitted_once
 from forms import averages
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
@@ -32,7 +33,7 @@ class Change:
 
 
 UNITS = {
-    **{f"y*{scale:g}": Change(y_scale=scale) for scale in (1e-6, 1e-3, 1e3, 1e6)},
+    **{f"y*{scale:g}": Change(y_scale=scale) for scale in (1e-6, 1e6)},
     **{f"X*{scale:g}": Change(x_scale=scale) for scale in (1e-6, 1e6)},
     "every column in its own unit": Change(x_scale=10.0 ** np.linspace(-6, 6, 12)),
 }
@@ -113,7 +114,7 @@ def test_order_and_sign_of_columns_change_an_average_within_its_monte_carlo_erro
 def assert_follows(regressor, data, change):
     X, y = data
     X_new, y_new = X * change.x_scale + change.x_shift, y * change.y_scale + change.y_shift
-    model, base = clone(regressor).fit(X_new, y_new), clone(regressor).fit(X, y)
+    model, base = clone(regressor).fit(X_new, y_new), fitted_once(regressor, X, y)
     assert_moved(model, base, X_new, X, change)
 
 
@@ -145,14 +146,14 @@ def test_units_of_wide_data(priced, make_data, shape, scale):
 def test_order_of_rows(regressor, data, rng):
     X, y = data
     order = rng.permutation(len(X))
-    assert_moved(clone(regressor).fit(X[order], y[order]), clone(regressor).fit(X, y), X, X)
+    assert_moved(clone(regressor).fit(X[order], y[order]), fitted_once(regressor, X, y), X, X)
 
 
 def test_order_of_columns(one_model, data, rng):
     X, y = data
     order = rng.permutation(X.shape[1])
     X_new = X[:, order]
-    assert_moved(clone(one_model).fit(X_new, y), clone(one_model).fit(X, y), X_new, X, order=order)
+    assert_moved(clone(one_model).fit(X_new, y), fitted_once(one_model, X, y), X_new, X, order=order)
 
 
 def read_only(X):
@@ -175,7 +176,7 @@ STORAGE = {
 def test_storage(regressor, data, store):
     X, y = data
     model = clone(regressor).fit(store(X), np.ravel(store(y[:, None])))
-    assert_moved(model, clone(regressor).fit(X, y), store(X), X)
+    assert_moved(model, fitted_once(regressor, X, y), store(X), X)
 
 
 def test_float32_input_is_the_same_numbers_in_double(regressor, data):
@@ -243,14 +244,14 @@ def test_answers_do_not_depend_on_the_order_of_rows(every, small, rng):
     X, (y, unit) = small[0], target(every, small)
     order = rng.permutation(len(y))
     model, tolerance = with_other_draws(every) if draws_sites(every) else (every, None)
-    assert_same_answer(fitted(model, X[order], y[order]), X, fitted(model, X, y), X, unit, tolerance)
+    assert_same_answer(fitted(model, X[order], y[order]), X, fitted_once(model, X, y), X, unit, tolerance)
 
 
 def test_answers_do_not_depend_on_the_order_of_columns(every, small, rng):
     X, (y, unit) = small[0], target(every, small)
     order = rng.permutation(X.shape[1])
     model, tolerance = with_other_draws(every)
-    assert_same_answer(fitted(model, X[:, order], y), X[:, order], fitted(model, X, y), X, unit, tolerance)
+    assert_same_answer(fitted(model, X[:, order], y), X[:, order], fitted_once(model, X, y), X, unit, tolerance)
 
 
 def test_integer_weights_are_repeated_rows(every, small, rng):
@@ -266,13 +267,13 @@ def test_integer_weights_are_repeated_rows(every, small, rng):
 def test_answers_do_not_depend_on_storage(every, small, store):
     X, (y, unit) = store(small[0]), target(every, small)
     plain = np.ascontiguousarray(X, dtype=np.float64)
-    assert_same_answer(fitted(every, X, y), X, fitted(every, plain, y), plain, unit)
+    assert_same_answer(fitted(every, X, y), X, fitted_once(every, plain, y), plain, unit)
 
 
 def test_answers_do_not_depend_on_the_place_of_the_inputs(every, small):
     X, (y, unit) = small[0], target(every, small)
     shift = np.array([0.0, 100.0, -50.0, 3.0, 1e3])
-    assert_same_answer(fitted(every, X + shift, y), X + shift, fitted(every, X, y), X, unit)
+    assert_same_answer(fitted(every, X + shift, y), X + shift, fitted_once(every, X, y), X, unit)
 
 
 def has_a_prior_in_the_units_of_the_columns(model):
@@ -293,7 +294,7 @@ def test_answers_do_not_depend_on_the_units_of_columns(every, small, scale):
     if has_a_prior_in_the_units_of_the_columns(every):
         pytest.skip("its prior is in the units of the columns")
     X, (y, unit) = small[0], target(every, small)
-    assert_same_answer(fitted(every, X * scale, y), X * scale, fitted(every, X, y), X, unit)
+    assert_same_answer(fitted(every, X * scale, y), X * scale, fitted_once(every, X, y), X, unit)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
@@ -312,7 +313,7 @@ def test_units_of_the_target(every_regressor, small, scale, shift):
     if is_counting(every_regressor):
         pytest.skip("counts have no unit")
     X, y, _ = small
-    base, moved = fitted(every_regressor, X, y), fitted(every_regressor, X, scale * y + shift)
+    base, moved = fitted_once(every_regressor, X, y), fitted(every_regressor, X, scale * y + shift)
     mean, std = base.predict(X, return_std=True)
     expected = np.stack([scale * mean + shift, abs(scale) * std], axis=1)
     tol = 1e-4 if hasattr(base, "feature_weights_") else RTOL
@@ -325,7 +326,7 @@ def test_names_of_two_classes(every_classifier, small):
     """The other class comes first in the alphabet now."""
     X, (y, _) = small[0], target(every_classifier, small)
     model, tolerance = with_other_draws(every_classifier)
-    base, renamed = fitted(model, X, y), fitted(model, X, np.where(y == "high", "upper", "below"))
+    base, renamed = fitted_once(model, X, y), fitted(model, X, np.where(y == "high", "upper", "below"))
     assert list(base.classes_) == ["high", "low"]
     assert list(renamed.classes_) == ["below", "upper"]
     assert_allclose(renamed.predict_proba(X)[:, ::-1], base.predict_proba(X), atol=tolerance or RTOL)

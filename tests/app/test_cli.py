@@ -149,11 +149,11 @@ def test_a_model_saved_from_python_predicts_by_the_names_of_its_columns(tmp_path
 
 
 def test_classes_from_a_wide_table(tmp_path):
-    """62 rows, 2,000 features: what a study of genes looks like."""
+    """62 rows, 400 features: what a small study of genes looks like."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((62, 2000))
+    X = rng.standard_normal((62, 400))
     label = np.where(X[:, 3] - X[:, 10] + 0.3 * rng.standard_normal(62) > 0, "tumour", "normal")
-    frame = pl.DataFrame({f"gene {j}": X[:, j] for j in range(2000)} | {"class": label})
+    frame = pl.DataFrame({f"gene {j}": X[:, j] for j in range(400)} | {"class": label})
     frame.write_csv(tmp_path / "wide.csv")
     one = ["--model", "slr", "--set", "average=false"]
     result = command("fit", "wide.csv", "-t", "class", "-f", "gene*", "--cv", 3, *one, "-o", "m.skops", cwd=tmp_path)
@@ -240,8 +240,11 @@ def test_datasets_are_listed():
 
 
 def test_a_search_that_is_cut_short_writes_its_result_and_says_so(tmp_path):
-    arguments = ["fit", "sparse-linear", "--model", "ard", "--cv", 2, "--set", "max_iter=2", "-o", "model.skops"]
-    result = command(*arguments, cwd=tmp_path)
+    patients().write_csv(tmp_path / "patients.csv")
+    one = ["--set", "average=false", "--set", "max_iter=1"]
+    result = command(
+        "fit", "patients.csv", "-t", TARGET, "-m", "ard", "--cv", 2, *one, "-o", "model.skops", cwd=tmp_path
+    )
     assert result.returncode == 4
     assert "max_iter" in result.stderr
     assert "NOT CONVERGED" in result.stdout

@@ -125,3 +125,13 @@ def test_a_kernel_of_standard_inputs(X):
     kernel = StandardisedKernel(rbf, units)
     assert_array_equal(kernel(X, X), rbf(units(X), units(X)))
     assert_array_equal(kernel(X[:5], X[9:12]), rbf(units(X[:5]), units(X[9:12])))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_fence_stands_on_weighted_quartiles(X, rng, weighted):
+    weight = rng.uniform(0.1, 3, len(X)) if weighted else np.ones(len(X))
+    low, high = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
+    units = StandardUnits.by_deviation(X, weight)
+    reach = np.where(high > low, FENCE * (high - low), np.inf)
+    assert_array_equal(units.low, low - reach)
+    assert_array_equal(units.high, high + reach)

@@ -220,3 +220,16 @@ def make_theta_search() -> Callable[..., ThetaSearch]:
         return ThetaSearch(weighted_kernel(kernel), X, X, model, price, model.template.n, tol)
 
     return make
+
+
+@pytest.fixture(scope="module")
+def mixtures():
+    """Two classes in the plane, each a mixture of two Gaussians that overlap with the other's."""
+
+    def make(n, seed=0, spread=0.17):
+        rng = np.random.default_rng(seed)
+        t = (np.arange(n) % 2).astype(np.float64)
+        centres = np.array([[[-0.7, 0.3], [0.3, 0.3]], [[-0.3, 0.7], [0.4, 0.7]]])
+        return centres[t.astype(int), rng.integers(0, 2, n)] + spread * rng.standard_normal((n, 2)), t
+
+    return make

@@ -1,13 +1,13 @@
-"""scikit-learn's own checks of every linear classifier that a user can name."""
+"""Those of scikit-learn's checks that look at numbers, for every linear classifier that a user can name."""
 
 import pytest
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from checks import check_name, checks_of
+from inferences import INFERENCES
+from sklearn.base import BaseEstimator
 
 from sparsebayes import SparseLogisticRegression, VBLogisticRegression
 from sparsebayes.core.predictive import PROBABILITIES
-from sparsebayes.engine.recipes import CLASSIFICATION
 
-INFERENCES = {prior: [name for kind, name in CLASSIFICATION if kind == prior] for prior in ("ard", "ridge", "laplace")}
 COMBINATIONS = [
     *(
         SparseLogisticRegression(
@@ -45,8 +45,8 @@ intercept can do (scikit-learn's own included).
 @pytest.mark.filterwarnings("ignore:not converged")
 @pytest.mark.parametrize(
     ("model", "check"),
-    [pair for model in COMBINATIONS for pair in estimator_checks_generator(model)],
-    ids=lambda part: getattr(getattr(part, "func", part), "__name__", "").removeprefix("check_") or str(part),
+    [(model, check) for model in COMBINATIONS for check in checks_of(model)],
+    ids=lambda part: str(part) if isinstance(part, BaseEstimator) else check_name(part).removeprefix("check_"),
 )
 def test_scikit_learn_check_of_every_combination(model, check):
     check(model)

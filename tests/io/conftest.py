@@ -11,7 +11,7 @@ from forms import SHORT_CHAINS, can_average
 from sklearn.base import is_classifier
 from sklearn.utils._param_validation import StrOptions
 
-from sparsebayes import ModelFileError, load
+from sparsebayes import ModelFileError, RVMRegressor, load, save
 from sparsebayes.core.kernels import KERNELS
 from sparsebayes.estimators import ESTIMATORS
 
@@ -162,3 +162,15 @@ def refused():
         assert len(str(caught.value)) < 1000
 
     return check
+
+
+@pytest.fixture
+def model(data):
+    return RVMRegressor().fit(*data)
+
+
+@pytest.fixture
+def file(model, path):
+    """A file of a fitted model."""
+    save(model, path)
+    return path

@@ -11,6 +11,7 @@
 docs/mathematics.md, section 4.3, has the derivations, docs/min_gain.md the measurements.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -49,7 +50,7 @@ class PerUnit:
 
     def factor(self, k: int) -> float:
         """n/(n - k)."""
-        return self.rows / max(self.rows - k, 1.0) if np.isfinite(self.rows) else 1.0
+        return self.rows / max(self.rows - k, 1.0) if math.isfinite(self.rows) else 1.0
 
     def base(self, k: int) -> float:
         """Nothing."""
@@ -127,7 +128,7 @@ class Marginal(NamedTuple):
 
 def is_free(price: Price) -> bool:
     """Whether units cost nothing of their own."""
-    return not np.any(price.nats)
+    return not (price.nats.any() if isinstance(price.nats, np.ndarray) else price.nats)
 
 
 def worth_at(r: float) -> float:

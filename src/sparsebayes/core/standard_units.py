@@ -72,9 +72,22 @@ class StandardUnits:
 
 def _fence(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A column whose quartiles are equal has none: most of its values are the same, and the others count."""
-    low, high = np.quantile(X, [0.25, 0.75], axis=0, weights=weight, method="inverted_cdf")
+    low, high = _quartiles(X, weight)
     reach = np.where(high > low, FENCE * (high - low), np.inf)
     return low - reach, high + reach
+
+
+def _quartiles(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The smallest value of each column up to which a quarter, and three quarters, of the weight lie.
+
+    `np.quantile` with method="inverted_cdf" has the same definition, and takes ten times as long for a hundred rows.
+    """
+    order = np.argsort(X, axis=0)
+    reached = np.cumsum(weight[order], axis=0)
+    reached /= reached[-1]
+    columns = np.arange(X.shape[1])
+    low, high = (X[order[(reached < share).sum(axis=0), columns], columns] for share in (0.25, 0.75))
+    return low, high
 
 
 def _or_constant(unit: FloatArray, X: FloatArray) -> FloatArray:

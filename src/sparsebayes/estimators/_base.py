@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
+from sklearn.utils._param_validation import make_constraint
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.threads import blas
@@ -215,12 +216,25 @@ def warn_unless_converged(model: Any) -> None:
 
 
 class NamedParameters(BaseEstimator):
-    """An estimator whose parameters are read off the signature once: scikit-learn asks for them in every fit."""
+    """An estimator whose parameters and their constraints are read once: scikit-learn asks for them in every fit."""
+
+    _parameter_constraints: dict[str, list[Any]]
 
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
         return super()._get_param_names()
+
+    @classmethod
+    @cache
+    def _constraints(cls) -> dict[str, list[Any]]:
+        return {name: [make_constraint(each) for each in some] for name, some in cls._parameter_constraints.items()}
+
+    def _validate_params(self) -> None:
+        known = self._constraints()
+        for name in self._get_param_names():
+            if name in known and not any(each.is_satisfied_by(getattr(self, name)) for each in known[name]):
+                super()._validate_params()  # raises, and says what is wrong
 
 
 class SupportMixin(SelectorMixin):

@@ -71,18 +71,6 @@ def as_the_model_needs(model: Any, X: Any) -> Any:
     return X.toarray()
 
 
-def name_features(model: Any, n_features: int, names: Any) -> None:
-    """Set what `validate_data` sets where there are rows."""
-    model.n_features_in_ = n_features
-    vars(model).pop("feature_names_in_", None)
-    if names is None:
-        return
-    known = [str(name) for name in names]
-    if len(known) != n_features:
-        raise ValueError(f"feature_names has {len(known)} names, but there are {n_features} features")
-    model.feature_names_in_ = np.array(known, dtype=object)
-
-
 def double(X: Any) -> Any:
     """The rows in double precision."""
     return X.astype(np.float64, copy=False) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array, check_random_state
@@ -126,18 +126,25 @@ class ChosenKernel:
         return self.find_signal()
 
 
-class Inputs(NamedTuple):
-    """Rows in some units, and a sample of them."""
+@dataclass(frozen=True)
+class Inputs:
+    """Rows in some units, and a sample of them; both are formed when they are first asked for."""
 
     units: StandardUnits | None
-    X: FloatArray
-    sample: Sample
+    rows: FloatArray
+    """In the units of the data."""
+    T: FloatArray
+    weight: FloatArray
 
-    @classmethod
-    def of(cls, units: StandardUnits | None, X: FloatArray, T: FloatArray, weight: FloatArray) -> "Inputs":
-        """These rows in these units."""
-        seen = X if units is None else units(X)
-        return cls(units, seen, Sample.of(seen, T, weight))
+    @cached_property
+    def X(self) -> FloatArray:
+        """The rows in these units."""
+        return self.rows if self.units is None else self.units(self.rows)
+
+    @cached_property
+    def sample(self) -> Sample:
+        """Distinct rows in these units."""
+        return Sample.of(self.X, self.T, self.weight)
 
 
 def choose_kernel(
@@ -157,7 +164,7 @@ def choose_kernel(
     """
     parameters = KernelParameters.of(model)
     record = parameters.record
-    ways = [Inputs.of(units, X, T, weight) for units in parameters.units(X, weight)]
+    ways = [Inputs(units, X, T, weight) for units in parameters.units(X, weight)]
 
     def signal_at(inputs: Inputs, gamma: float | None) -> Signal:
         kernel, sample = parameters.at(gamma, None), inputs.sample
@@ -328,7 +335,7 @@ def _centres(
             stacklevel=2,
         )
     chosen = _evenly(X, weight, chosen, room if most is None else min(room, most))
-    return chosen, X[chosen]
+    return chosen, X if len(chosen) == len(X) else X[chosen]
 
 
 def _evenly(X: FloatArray, weight: FloatArray, chosen: IntArray, size: int) -> IntArray:

@@ -10,7 +10,7 @@ from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.moment_rows import MomentRows
 from sparsebayes.estimators._base import counted, fit_context, threads_for, watched, whole_fit
-from sparsebayes.estimators._inputs import name_features
+from sparsebayes.estimators._validation import name_features
 
 MANY = 16
 """Targets from which on their products with the columns are one product. For fewer that saves nothing, and each target

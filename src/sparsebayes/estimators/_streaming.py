@@ -24,8 +24,8 @@ from sparsebayes.engine.streamed import Streamed, Units
 from sparsebayes.engine.streamed_vb import variational_bayes
 from sparsebayes.estimators._base import progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._feature_prices import feature_prices
-from sparsebayes.estimators._inputs import name_features
 from sparsebayes.estimators._linear import LinearFit, glm_fit
+from sparsebayes.estimators._validation import name_features
 
 WIDEST = 10_000
 """Features up to which passes over blocks are made: their Gram matrix takes 800 MB then."""

@@ -20,12 +20,48 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: A
     """scikit-learn's checks, and no masked values; for a fit also the sizes of the numbers."""
     refuse_mask(X, "X")
     refuse_mask(y, "y")
-    checked = validation.validate_data(estimator, X, y, **options)
+    if options.get("reset", True) and is_plain(X, y, **options):
+        name_features(estimator, X.shape[1], None)
+        checked = X, y
+    else:
+        checked = validation.validate_data(estimator, X, y, **options)
     if isinstance(checked, tuple):
         refuse_extremes(checked[0], "X")
         if np.asarray(checked[1]).dtype.kind == "f":
             refuse_extremes(np.asarray(checked[1]), "y")
     return checked
+
+
+def is_plain(
+    X: Any, y: Any, *, dtype: Any, multi_output: bool = False, ensure_min_samples: int = 1, **others: Any
+) -> bool:
+    """Whether scikit-learn would take rows and targets just as they are: its checks take longer than some fits do."""
+    types = dtype if isinstance(dtype, tuple) else (dtype,)
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in types or X.shape[0] < ensure_min_samples:
+        return False
+    if not X.shape[1] or not np.isfinite(_total(X)):
+        return False
+    if type(y) is not np.ndarray or y.dtype.kind not in "bif" or not 1 <= y.ndim <= 1 + multi_output:
+        return False
+    return len(y) == len(X) and y.size > 0 and bool(np.isfinite(_total(y)))
+
+
+def _total(values: AnyArray) -> Any:
+    """The sum, which is finite only if all values are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.sum()
+
+
+def name_features(model: Any, n_features: int, names: Any) -> None:
+    """Set what `validate_data` sets where there are rows."""
+    model.n_features_in_ = n_features
+    vars(model).pop("feature_names_in_", None)
+    if names is None:
+        return
+    known = [str(name) for name in names]
+    if len(known) != n_features:
+        raise ValueError(f"feature_names has {len(known)} names, but there are {n_features} features")
+    model.feature_names_in_ = np.array(known, dtype=object)
 
 
 def refuse_mask(values: Any, name: str) -> None:
