@@ -145,9 +145,10 @@ def test_a_callback_may_stop_a_fit(quick_default, data_for):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
-    (said,) = [item for item in caught if issubclass(item.category, ConvergenceWarning)]
-    assert "a callback stopped the fit at step 2" in str(said.message)
-    assert "max_iter" not in str(said.message)
+    said = [str(item.message) for item in caught if issubclass(item.category, ConvergenceWarning)]
+    (said,) = [each for each in said if "chains" not in each]  # short ones may not agree
+    assert "a callback stopped the fit at step 2" in said
+    assert "max_iter" not in said
     assert not model.converged_
     assert len(told.infos) < len(every.infos)
     assert np.isfinite(model.decision_function(X) if is_classifier(model) else model.predict(X, return_std=True)).all()
