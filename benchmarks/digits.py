@@ -11,9 +11,8 @@ import argparse
 import time
 
 import numpy as np
-import pandas as pd
-from kernels import FOLDER
 from peers import quietly
+from sets import percent_wrong, usps
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -23,8 +22,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from sparsebayes import RVMClassifier, SparseLogisticRegression, VBLogisticRegression
-
-USPS_ROWS = 7291
 
 
 def models():
@@ -44,7 +41,7 @@ def judged(model, X, y, X_test, y_test):
     began = time.process_time()
     quietly(model.fit, X, y)
     seconds = time.process_time() - began
-    return 100 * np.mean(model.predict(X_test) != y_test), log_loss(y_test, model.predict_proba(X_test)), seconds
+    return percent_wrong(model.predict(X_test), y_test), log_loss(y_test, model.predict_proba(X_test)), seconds
 
 
 def show(name, kind, rows):
@@ -65,10 +62,7 @@ def main():
             rows.append(judged(models()[kind], X_train, y_train, X_test, y_test))
         show("digits", kind, rows)
     if args.usps:
-        table = pd.read_csv(FOLDER / "usps.csv.gz").to_numpy(dtype=np.float64)
-        X, y = table[:, :-1], table[:, -1]
-        model = RVMClassifier()
-        show("USPS", "RVMClassifier", [judged(model, X[:USPS_ROWS], y[:USPS_ROWS], X[USPS_ROWS:], y[USPS_ROWS:])])
+        show("USPS", "RVMClassifier", [judged(RVMClassifier(), *usps(0))])
 
 
 if __name__ == "__main__":

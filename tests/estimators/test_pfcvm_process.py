@@ -56,17 +56,18 @@ def test_a_price_of_the_user_asks_for_a_weight_each():
 def test_held_out_labels_choose_between_machine_and_process(fitted, monkeypatch):
     X, y, _ = fitted
     kept = {}
-    for gain in (-1.0, 1.0):
-        judged = labels.Judged(gain, [])
-        monkeypatch.setattr(labels.LabelProcess, "judge", lambda *_, judged=judged: judged)
-        kept[gain] = PFCVMClassifier(n_restarts=1).fit(X, y)
-    few, many = kept[-1.0], kept[1.0]
+    for best in ("sparse", "odds", "squares"):
+        judged = labels.Judged({best: 1.0}, [])
+        monkeypatch.setattr(labels.Rivals, "judge", lambda *_, judged=judged: judged)
+        kept[best] = PFCVMClassifier(n_restarts=1).fit(X, y)
+    few, many = kept["sparse"], kept["squares"]
     signs = np.where(y[few.relevance_indices_] == "out", 1, -1)
     assert_array_equal(np.sign(few.dual_coef_), signs)
     assert len(few.dual_coef_) < len(many.dual_coef_)
     assert_array_equal(few.feature_weights_, many.feature_weights_)
     every = PFCVMClassifier(n_restarts=1, vectors="all").fit(X, y)
     assert_array_equal(every.predict_proba(X), many.predict_proba(X))
+    assert np.abs(kept["odds"].predict_proba(X) - many.predict_proba(X)).max() > 0.01
 
 
 def test_the_machine_takes_its_vectors_from_the_centres_of_the_process(fitted):

@@ -14,8 +14,9 @@ from sparsebayes import RVMClassifier, RVMRegressor, load, save
 from sparsebayes.core.kernels import rbf
 from sparsebayes.core.standard_units import StandardisedKernel, StandardUnits
 from sparsebayes.engine import process
+from sparsebayes.estimators import _label_process as labels
 from sparsebayes.estimators._kernel_design import centred_design
-from sparsebayes.estimators._process import FOLDS, folds
+from sparsebayes.estimators._process import FOLDS, ProcessDesign, folds
 
 dense_regressor, dense_classifier = (partial(cls, vectors="all") for cls in (RVMRegressor, RVMClassifier))
 
@@ -273,3 +274,62 @@ def test_stored_models_predict_the_same(model, tmp_path):
             assert_array_equal(
                 np.stack(again.predict(X, return_std=True)), np.stack(fitted.predict(X, return_std=True))
             )
+
+
+# --- processes for labels ---
+
+
+def blobs(n=150, seed=0):
+    """Four classes that overlap, of different sizes."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1])
+    return np.array([[0, 0], [2, 0], [0, 2], [2, 2]])[codes] + rng.standard_normal((n, 2)), codes
+
+
+def test_names_of_classes_do_not_matter():
+    X, codes = blobs()
+    one = RVMClassifier().fit(X, np.array(list("abcd"))[codes])
+    other = RVMClassifier().fit(X, np.array(list("dacb"))[codes])
+    order = np.searchsorted(other.classes_, np.array(list("dacb")))
+    assert_allclose(other.predict_proba(X)[:, order], one.predict_proba(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("best", ["sparse", "odds", "squares"])
+def test_held_out_labels_choose_the_model_of_all_classes(best, monkeypatch):
+    X, codes = blobs()
+    judged = labels.Judged({best: 1.0}, [])
+    monkeypatch.setattr(labels.Rivals, "judge", lambda *_: judged)
+    model = RVMClassifier().fit(X, codes)
+    assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    assert model.score(X, codes) > 0.6
+    roots = {id(fit.root) for fit in model._fits}
+    assert len(roots) == (1 if best == "squares" else 4)  # least squares: one covariance for all classes
+
+
+def test_each_rival_is_judged_by_rows_it_has_not_seen():
+    """Labels by chance: no rival may find them more probable than their frequency says, but for the noise of a sum."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    codes = np.random.default_rng(1).integers(0, 2, 200)
+    design = centred_design(X, np.ones(200), np.ones(200, bool), None, None).at(partial(rbf, gamma=1.0))
+    rivals = labels.Rivals(
+        labels.LabelProcess(ProcessDesign.of(design, 10.0, 200), np.array([1.0, 4.0]), True),
+        labels.LabelSquares.of(design, 10.0, True),
+    )
+    judged = rivals.judge(codes, np.ones(200), [1])
+    assert set(judged.log_probability) == {"odds", "squares"}
+    assert len(judged.variances) == FOLDS
+    assert all(-1.3 * 200 * np.log(2) < each < -0.97 * 200 * np.log(2) for each in judged.log_probability.values())
+
+
+def test_least_squares_tell_two_spheres_apart_better_than_log_odds(monkeypatch):
+    """Breiman's twonorm, 200 rows, means of four draws: the default has chosen the labels."""
+    errors = {"squares": 0.0, "odds": 0.0}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        codes = rng.integers(0, 2, 2200)
+        X = (2 * codes - 1)[:, None] * 2 / np.sqrt(20) + rng.standard_normal((2200, 20))
+        with monkeypatch.context() as only:
+            only.setattr(labels.Rivals, "judge", lambda *_: labels.Judged({"odds": 1.0}, []))
+            errors["odds"] += 0.25 - 0.25 * RVMClassifier().fit(X[:200], codes[:200]).score(X[200:], codes[200:])
+        errors["squares"] += 0.25 - 0.25 * RVMClassifier().fit(X[:200], codes[:200]).score(X[200:], codes[200:])
+    assert errors["squares"] < errors["odds"] - 0.003

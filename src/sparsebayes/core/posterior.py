@@ -54,6 +54,8 @@ class GaussianPosterior:
     jitter: float
     known_covariance: FloatArray | None = field(default=None, repr=False)
     """Σ in full, where it is at hand."""
+    known_variance: "tuple[Reductions, FloatArray] | None" = field(default=None, repr=False)
+    """A design and φₙᵀ Σ φₙ for each of its rows, where they are at hand."""
 
     def covariance(self) -> FloatArray:
         """Σ in full (M×M)."""
@@ -72,6 +74,8 @@ class GaussianPosterior:
 
     def predictor_variance(self, rows: Reductions) -> FloatArray:
         """φₙᵀ Σ φₙ for every row."""
+        if self.known_variance is not None and self.known_variance[0] is rows:
+            return self.known_variance[1]
         explained = self.sign * rows.row_variance(self.root)
         if self.sign < 0:
             explained += np.diag(rows.outer(self.diagonal))
@@ -139,4 +143,8 @@ def _by_rows(
     explained = (root**2).sum(axis=0)
     gamma = np.clip(alpha * explained, 0.0, 1.0)
     logdet = -factor.logdet - float(np.log(alpha).sum())
-    return GaussianPosterior(mean, variance - explained, gamma, logdet, root, variance, -1, factor.jitter)
+    felt = factor.half_solve(half[:, None] * prior)  # ΦΣΦᵀ = K - K √B C'⁻¹ √B K with K = Φ A⁻¹ Φᵀ
+    known = rows, np.maximum(np.diag(prior) - (felt**2).sum(axis=0), 0.0)
+    return GaussianPosterior(
+        mean, variance - explained, gamma, logdet, root, variance, -1, factor.jitter, known_variance=known
+    )

@@ -113,8 +113,10 @@ def stepper(
         found = w_step(state.design, state.alpha, state.carry)
         posterior = found.posterior
         objective = found.value + prior.scale_term(state.alpha)
-        s, q = posterior.gamma / posterior.var, posterior.mean / posterior.var
-        pays = prior.gain(prior.candidate(s, q), s, q) > nats[state.active]
+        pays = np.ones(len(state.active), dtype=bool)
+        if priced or (posterior.gamma < prune_below).any():  # the candidates of a Gamma prior take time
+            s, q = posterior.gamma / posterior.var, posterior.mean / posterior.var
+            pays = prior.gain(prior.candidate(s, q), s, q) > nats[state.active]
         alpha = prior.reestimate(rule, posterior.mean, posterior.var, posterior.gamma)
         alpha = np.clip(alpha, state.alpha / MAX_CHANGE, state.alpha * MAX_CHANGE)
         alpha = np.maximum(alpha, prior.min_alpha)

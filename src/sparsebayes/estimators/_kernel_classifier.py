@@ -13,7 +13,7 @@ from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.process import label_signal
+from sparsebayes.engine.process import Signal, Spectrum, label_signal
 from sparsebayes.estimators._base import fit_context, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._elsewhere import streamed
 from sparsebayes.estimators._kernel import KernelFit, KernelMixin, VectorsMixin
@@ -45,12 +45,21 @@ class StandardColumns:
 
 
 def choose_classifier_kernel(
-    model: Any, X: FloatArray, codes: AnyArray, weight: FloatArray, *, flat_intercept: bool
+    model: Any,
+    X: FloatArray,
+    codes: AnyArray,
+    weight: FloatArray,
+    signal: Callable[[Spectrum], Signal] = label_signal,
+    *,
+    flat_intercept: bool,
 ) -> ChosenKernel:
-    """The kernel of a classifier; a γ by evidence is that of all classes, each against the rest, together."""
+    """The kernel of a classifier; a γ by evidence is that of all classes, each against the rest, together.
+
+    `signal` is the evidence of labels ±½: that of log-odds, or of a regression on the labels.
+    """
     n_classes = len(model.classes_)
     T = np.column_stack([codes == k for k in (range(n_classes) if n_classes > 2 else [1])]) - 0.5
-    return choose_kernel(model, X, T, weight, label_signal, flat_intercept=flat_intercept)
+    return choose_kernel(model, X, T, weight, signal, flat_intercept=flat_intercept)
 
 
 class KernelClassifierMixin(KernelMixin, VectorsMixin):

@@ -1,6 +1,6 @@
 """Kernel models that keep all vectors they need: a Gaussian process in the place of a sparse model."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,30 +56,40 @@ class ProcessDesign:
         return DenseRows.of(self.features.G)
 
     def kernel_fit(self, fit: LinearFit, signal: float, **more: Any) -> KernelFit:
-        """A fit on the columns G, of weights v ~ N(0, s I), as one on kernel columns, of weights w = L⁻ᵀv.
+        """A fit on the columns G, of weights v ~ N(0, s I), as one on kernel columns, of weights w = L⁻ᵀv."""
+        return self.kernel_fits([fit], signal, **more)[0]
+
+    def kernel_fits(self, fits: Sequence[LinearFit], signal: float, **more: Any) -> list[KernelFit]:
+        """The same for fits that differ in their means only, and share all other arrays.
 
         The relevance of a vector is the share of the prior variance of the function there that the data remove.
         """
         L, chosen, design = self.features.L, self.features.centres, self.design
         assert design.kernel is not None
         assert design.centres is not None
-        m = len(chosen)
-        mean, root = fit.mean.copy(), fit.root.copy()
-        mean[:m] = solve_triangular(L, fit.mean[:m], lower=True, trans="T")
+        m, fit = len(chosen), fits[0]
+        root = fit.root.copy()
         root[:, :m] = solve_triangular(L, fit.root[:, :m].T, lower=True, trans="T").T
         prior = np.einsum("ij,ij->i", L, L)
-        left = np.einsum("ij,ij->j", fit.root[:, :m] @ L.T, fit.root[:, :m] @ L.T)
-        known: dict[str, Any] = vars(fit) | {
+        at_centres = fit.root[:, :m] @ L.T
+        left = np.einsum("ij,ij->j", at_centres, at_centres)
+        shared: dict[str, Any] = {
             "basis": KernelBasis(design.kernel, design.centres[chosen], fit.basis.reference @ L.T, fit.basis.ones),
-            "mean": mean,
             "root": root,
             "columns": chosen,
             "precision": prior / signal,
             "gamma": np.clip(1 - left / (signal * prior), 0.0, 1.0),
             "worth": np.zeros(len(design.indices)),
-            "path": np.array([fit.log_evidence]),
+            "indices": design.indices[chosen],
+            "left_out": LeftOut(signal, L),
         }
-        return KernelFit(**(known | more), indices=design.indices[chosen], left_out=LeftOut(signal, L))
+        found = []
+        for each in fits:
+            mean = each.mean.copy()
+            mean[:m] = solve_triangular(L, each.mean[:m], lower=True, trans="T")
+            own = {"mean": mean, "path": np.array([each.log_evidence])}
+            found.append(KernelFit(**(vars(each) | shared | own | more)))
+        return found
 
 
 def process_design(
@@ -113,9 +123,25 @@ JUDGED_CLASSES = 3
 """Most classes, each against the rest, on which they are compared."""
 
 
-def judged_classes(n_classes: int) -> list[int]:
-    """The classes on which sparse models and Gaussian processes are compared: the second of two, or some of more."""
-    return [1] if n_classes == 2 else list(range(0, n_classes, max(1, n_classes // JUDGED_CLASSES)))
+def judged_classes(design: KernelDesign, codes: AnyArray, weight: FloatArray) -> list[int]:
+    """The classes on which rival models are compared: the second of two, or some of more, whatever their names are."""
+    order = class_order(nearness(design, weight), codes, weight)
+    if len(order) == 2:
+        return [1]
+    return [int(k) for k in order[:: max(1, len(order) // JUDGED_CLASSES)]]
+
+
+def class_order(near: FloatArray, codes: AnyArray, weight: FloatArray) -> IntArray:
+    """The classes by the mean of their rows' values, which does not depend on their names."""
+    total = np.bincount(codes, weight)
+    return np.argsort(np.bincount(codes, weight * near) / np.where(total > 0, total, 1.0), kind="stable")
+
+
+def nearness(design: KernelDesign, weight: FloatArray) -> FloatArray:
+    """Kernel value of every row with the mean row, over the largest."""
+    assert design.kernel is not None
+    near = design.kernel(design.X, (weight @ design.X / weight.sum())[None])[:, 0]
+    return np.asarray(near / (np.abs(near).max() or 1.0))
 
 
 def folds(
@@ -126,10 +152,12 @@ def folds(
     Rows are dealt out in the order of their kernel value with the mean row (by class), so that the order of the rows
     does not matter; equal rows go to one fold, because a weight of two is the same as a row that is there twice.
     """
-    assert design.kernel is not None
-    centre = weight @ design.X / weight.sum()
-    near = design.kernel(design.X, centre[None])[:, 0]
-    key = near if labels is None else labels + 0.5 * near / (np.abs(near).max() or 1.0)
+    near = nearness(design, weight)
+    key = near
+    if labels is not None:
+        codes = np.asarray(labels, dtype=np.intp)
+        place = np.argsort(class_order(near, codes, weight))
+        key = place[codes] + 0.5 * near
     distinct, first, point = np.unique(design.X, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(key[first], kind="stable")
     order = order[np.linspace(0, len(order) - 1, min(len(order), most)).astype(np.intp)]

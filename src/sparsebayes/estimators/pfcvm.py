@@ -28,6 +28,7 @@ from sparsebayes.estimators._kernel_classifier import (
     first_rows,
 )
 from sparsebayes.estimators._kernel_design import KernelDesign, centred_design
+from sparsebayes.estimators._label_process import LabelSquares, Rivals
 from sparsebayes.estimators._label_weights import LabelWeights
 from sparsebayes.estimators._process import ProcessDesign, process_design
 from sparsebayes.estimators._validation import check_total
@@ -191,7 +192,7 @@ class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassi
     def _fit_by_process(
         self, candidates: Candidates, inputs: StandardInputs, t: FloatArray, weight: FloatArray
     ) -> FeatureWeightFit:
-        """Feature weights of a Gaussian process; then that, or the machine, whichever predicts better."""
+        """Feature weights of a Gaussian process; then that, one for the labels, or the machine: what predicts best."""
         flat, design = self.fit_intercept, candidates.design
         weighted = LabelWeights(FeatureWeights.of(self), flat).find(design, inputs, t, weight)
         found, design = weighted.found, design.at(weighted.found.kernel)
@@ -201,7 +202,12 @@ class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassi
         if process is None:
             return found.annotate(self._machine(design, candidates.counts, t, weight))
         dense = weighted.process(process, flat)
-        if self.vectors == "all" or dense.judge(self._fit_fold, t, weight, [1]).gain > 0:
+        squares = LabelSquares.of(design, process.ratio, flat)
+        sparse = self._fit_fold if self.vectors == "auto" else None
+        best = Rivals(dense, squares, sparse).judge(t, weight, [1]).best
+        if best == "squares":
+            return found.annotate(squares.fit(t[:, None], weight)[0])
+        if best == "odds":
             return found.annotate(dense.fit(t, weight))
         return found.annotate(self._machine(process.among_centres(), candidates.counts, t, weight))
 

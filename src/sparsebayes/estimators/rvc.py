@@ -1,5 +1,6 @@
 """Relevance vector machine for classification."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,10 +13,12 @@ from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.lowrank import NotLowRank
 from sparsebayes.engine import glm, softmax
+from sparsebayes.engine.label_regression import regression_centres
 from sparsebayes.engine.loop import Trace
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.process import VARIANCE_FACTORS, label_centres
+from sparsebayes.engine.process import VARIANCE_FACTORS, label_centres, regression_signal
 from sparsebayes.estimators._base import threads_for
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._joint import JointFit
@@ -29,7 +32,7 @@ from sparsebayes.estimators._kernel_classifier import (
     choose_classifier_kernel,
 )
 from sparsebayes.estimators._kernel_design import ChosenKernel, KernelDesign, KernelFunction, kernel_design
-from sparsebayes.estimators._label_process import LabelProcess
+from sparsebayes.estimators._label_process import LabelProcess, LabelSquares, Rivals
 from sparsebayes.estimators._linear import glm_fit
 from sparsebayes.estimators._process import ProcessDesign, judged_classes, process_design
 
@@ -63,8 +66,9 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
     Parameters
     ----------
     kernel, gamma, degree, coef0, standardize, vectors, candidates, random_state
-        As in `RVMRegressor`. vectors="all" needs inference="laplace" and multi_class="one-vs-rest". Above 1,000 rows,
-        candidates=None takes 1,000 of them, evenly by their distance from the mean.
+        As in `RVMRegressor`. vectors="all" needs inference="laplace" and multi_class="one-vs-rest"; it is a Gaussian
+        process for the log-odds or for the labels, whichever makes held-out labels more probable. Above 1,000 rows,
+        candidates=None takes 1,000 of them, evenly by their distance from the mean (a process for the labels 35 √rows).
     solver : {"sequential", "fixed-point", "em"}, default="sequential"
         "sequential" adds or deletes one vector at a time (Tipping & Faul 2003); "fixed-point" (MacKay) and "em" start
         with all vectors and re-estimate all precisions at once (Tipping 2001).
@@ -112,7 +116,8 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
     gamma_ : float or None
         The γ used; None for kernels without γ.
     log_evidence_ : float or ndarray of shape (n_classes,)
-        Log evidence by the chosen inference: Laplace's approximation or the variational bound.
+        Log evidence by the chosen inference: Laplace's approximation or the variational bound. For a Gaussian process
+        of the labels the log probability of held-out labels, of all classes together.
     optimality_gap_ : float
         Gain in nats of the best single change, by the local Gaussian approximation. Changes that were tried and gained
         less than predicted are not counted.
@@ -200,30 +205,45 @@ class RVMClassifier(BlockKernelClassifierMixin, KernelClassifierMixin, GaussianC
             inputs = self._standardise(design, weight)
             if joint:
                 self._store_joint(design, self._fit_joint(inputs, codes, weight))
+                self.gamma_ = chosen.gamma
             else:
-                self._store(self._fit_classes(inputs, codes, weight, chosen))
-        self.gamma_ = chosen.gamma
+                fits, self.gamma_ = self._fit_classes(inputs, codes, weight, counts, chosen)
+                self._store(fits)
 
     def _fit_classes(
-        self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray, chosen: ChosenKernel
-    ) -> list[KernelFit]:
-        """One fit for two classes, one against the rest for each of more; sparse or not, as `vectors` says."""
+        self, inputs: StandardColumns, codes: AnyArray, weight: FloatArray, counts: BoolArray, chosen: ChosenKernel
+    ) -> tuple[list[KernelFit], float | None]:
+        """One fit for two classes, one against the rest for each of more, as `vectors` says; and γ of their kernel."""
         offered = self.inference == "laplace" and not inputs.design.ones
-        most = label_centres(len(weight), 1 if len(self.classes_) == 2 else len(self.classes_))
+        several = len(self.classes_) > 2
+        most = label_centres(len(weight), len(self.classes_) if several else 1)
         process = process_design(self.vectors, inputs.design, lambda: chosen.signal, most) if offered else None
         if process is None:
-            return self._fit_all(inputs, codes, weight)
+            return self._fit_all(inputs, codes, weight), chosen.gamma
         variances = np.asarray(VARIANCE_FACTORS * np.median(chosen.signal.variance), np.float64)
-        dense = LabelProcess(process, variances, self._has_flat_intercept())
-        several = len(self.classes_) > 2
-        if self.vectors == "auto" or several:
-            sparse = self._fit_fold if self.vectors == "auto" else None
-            judged = dense.judge(sparse, codes, weight, judged_classes(len(self.classes_)))
-            if self.vectors == "auto" and judged.gain <= 0:
-                return self._fit_all(inputs, codes, weight)
-            if several and judged.variances:
-                dense = replace(dense, variances=np.array([np.median(judged.variances)]))
-        return self._fit_all(dense, codes, weight)
+        odds = LabelProcess(process, variances, self._has_flat_intercept())
+        squares, gamma = self._label_squares(inputs.design.X, codes, weight, counts)
+        rivals = Rivals(odds, squares, self._fit_fold if self.vectors == "auto" else None)
+        judged = rivals.judge(codes, weight, judged_classes(inputs.design, codes, weight))
+        if judged.best == "sparse":
+            return self._fit_all(inputs, codes, weight), chosen.gamma
+        if judged.best == "squares" and squares is not None:
+            T = np.column_stack([codes == k for k in (range(len(self.classes_)) if several else [1])])
+            return squares.fit(T.astype(np.float64), weight), gamma
+        if several and judged.variances:
+            odds = replace(odds, variances=np.array([np.median(judged.variances)]))
+        return self._fit_all(odds, codes, weight), chosen.gamma
+
+    def _label_squares(
+        self, X: FloatArray, codes: AnyArray, weight: FloatArray, counts: BoolArray
+    ) -> tuple[LabelSquares | None, float | None]:
+        """A process for the labels with a kernel of its own, and γ; None where there is no such process."""
+        flat = self._has_flat_intercept()
+        chosen = choose_classifier_kernel(self, X, codes, weight, regression_signal, flat_intercept=flat)
+        design = kernel_design(self, X, weight, counts, chosen.kernel, most=regression_centres(len(X)))
+        with suppress(NotLowRank):
+            return LabelSquares.of(design, float(chosen.signal.ratio.max()), flat), chosen.gamma
+        return None, None
 
     def _fit_fold(self, fold: ProcessDesign, t: FloatArray, weight: FloatArray) -> KernelFit:
         """A sparse model of some of the rows."""

@@ -43,7 +43,7 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         Shape and rate of the precisions' Gamma prior, in the units of the input.
     prior_precision : "auto" or float, default="auto"
         Precision of the weights before the first row of `partial_fit`, where none is learned; "auto" is the number of
-        features.
+        features, which suits many small weights and shrinks a large one (see `partial_fit`).
     proba : {"quadrature", "probit", "plug-in", "bound"}, default="quadrature"
         How class probabilities are averaged over the posterior.
     class_weight : dict, "balanced" or None, default=None
@@ -160,6 +160,10 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
 
         The precisions stay as they are: at `prior_precision` before the first row, or as `fit` has learned them. A
         block's rows are taken in together, so the order of blocks matters slightly.
+
+        With the default `prior_precision` a few large weights come out too small: a weight of 2.0 among 20 features is
+        1.58 after 2,000 rows and 1.81 after 20,000, in blocks of 1 to 100 rows. Learn the precisions by `fit` on the
+        first block, or set `prior_precision=1` for standardised features: the same weight is then 2.1 to 2.2.
 
         Parameters
         ----------
