@@ -17,6 +17,7 @@ from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.sets import Sets
+from sparsebayes.estimators import logistic
 
 FLOOR_TOLD = pytest.mark.filterwarnings("ignore:the noise variance reached its floor")
 AGREEMENT_TOLD = pytest.mark.filterwarnings("ignore:the chains do not agree")
@@ -134,6 +135,7 @@ def test_intervals_of_weights_are_quantiles_of_the_draws(model):
 
 
 @AGREEMENT_TOLD
+@pytest.mark.frequencies
 def test_intervals_and_deviations_cover_fresh_observations():
     """40 data sets of 30 rows, and 50 new rows each: they hold as often as they say, within 4 standard errors."""
     inside, scaled = {0.5: [], 0.9: []}, []
@@ -152,6 +154,7 @@ def test_intervals_and_deviations_cover_fresh_observations():
 
 
 @AGREEMENT_TOLD
+@pytest.mark.frequencies
 def test_claims_are_true():
     """Of features claimed at 0.9 in 40 data sets at least nine of ten are in the truth, but for chance (0.1 %)."""
     claims = []
@@ -268,3 +271,19 @@ def test_several_outputs_are_fitted_as_if_alone(data):
     any_of_them = (together.inclusion_probability_ >= 0.9).any(axis=0)
     assert_array_equal(together.get_support(), any_of_them)
     assert together.model_.coef_.shape == (3, 8)
+
+
+def test_several_classes_share_sites_where_drawn_variables_would_take_long(monkeypatch):
+    """The claims and the probabilities of classes are the same; for two classes nothing changes."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12))
+    y = (X[:, :3] * 2 + rng.gumbel(size=(300, 3))).argmax(axis=1)
+    drawn = SparseLogisticRegression(random_state=0).fit(X, y)
+    assert not drawn._shares_sites(X)
+    monkeypatch.setattr(logistic, "LARGEST_CLASSES", 3 * X.size - 1)
+    shared = SparseLogisticRegression(random_state=0).fit(X, y)
+    assert shared._shares_sites(X)
+    assert_allclose(shared.inclusion_probability_, drawn.inclusion_probability_, atol=0.15)
+    assert_allclose(shared.predict_proba(X), drawn.predict_proba(X), atol=0.06)
+    assert not SparseLogisticRegression(random_state=0).fit(X, y == 0)._shares_sites(X)
+    assert not shared._shares_sites(X[:119])  # fewer than ten rows for each feature
