@@ -20,6 +20,6 @@ def command(*arguments, **options):
     return subprocess.run([sys.executable, "-m", "sparsebayes", *map(str, arguments)], **options)
 
 
-def here(*arguments):
+def here(*arguments, **options):
     """Run it in this process, which is quicker, where only the exit code and the message matter."""
-    return CliRunner().invoke(app, list(map(str, arguments)))
+    return CliRunner().invoke(app, list(map(str, arguments)), **options)

@@ -21,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import sparsebayes
 from sparsebayes import RVMClassifier, SparseLogisticRegression
+from sparsebayes.engine import compiled
 from sparsebayes.estimators import ESTIMATORS
 
 _limits = threadpool_limits(1)
@@ -147,6 +148,7 @@ CASES = {
     "every_regressor": [model for model in EVERY if is_regressor(model)],
     "every_classifier": [model for model in EVERY if is_classifier(model)],
     "default": DEFAULTS,
+    "quick_default": [quick(cls) for cls in ESTIMATORS],
     "default_selector": [model for model in BOTH_FORMS if is_linear(model)],
     "any_regressor": [model for model in BOTH_FORMS if is_regressor(model)],
     "default_regressor": [model for model in BOTH_FORMS if has_gaussian_noise(model) and is_linear(model)],
@@ -157,7 +159,8 @@ selector: models whose columns are the features, of which they keep some; regres
 which averaged are averages over models, and one_model are not.
 kernel_regressor: regressors whose columns are kernel functions of the rows, with one width for all features.
 priced, textbook: regressors with the default charge for a feature, and none.
-every: each registered estimator in a quick form; every_regressor, every_classifier: those that regress or classify.
+quick_default: the defaults, with few starts or short chains; every: these and other forms, also in a quick form;
+every_regressor, every_classifier: those that regress or classify.
 flat: regressors whose intercept is integrated out, so that nothing depends on where the data lie; one_flat_model: those
 that do not average.
 """
@@ -182,6 +185,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         checks = [(model, check) for model, check in checks if not needs_other_random_numbers(model, check)]
         ids = [f"{name(model)}-{check_name(check)}" for model, check in checks]
         metafunc.parametrize("estimator_check", [partial(check, model) for model, check in checks], ids=ids)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Frequencies are counted in the compiled form only; that both forms agree, fit by fit, other tests say."""
+    if compiled.COMPILED:
+        return
+    for item in items:
+        if item.get_closest_marker("frequencies"):
+            item.add_marker(pytest.mark.skip(reason="it repeats fits, which take long without the compiled engine"))
 
 
 @pytest.fixture(autouse=True)

@@ -84,9 +84,9 @@ def test_grid_search_over_min_gain(priced, data_for):
     assert search.best_score_ > 0.75
 
 
-def test_cross_validation_scores(default, data_for):
+def test_cross_validation_scores(quick_default, data_for):
     # A kernel model cannot know that only three of the twelve features matter, and needs more rows.
-    assert cross_val_score(default, *data_for(default, n=120), cv=4).min() > 0.6
+    assert cross_val_score(quick_default, *data_for(quick_default, n=120), cv=4).min() > 0.6
 
 
 def importances(model):

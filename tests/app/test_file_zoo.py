@@ -103,9 +103,8 @@ def test_every_file_gives_the_same_model(name, tmp_path, plain):
 
 @pytest.mark.parametrize("name", ["a.csv", "commas.csv", "a.jsonl", "a.csv.gz", "a.zip", "a.xlsx", "utf16.csv"])
 def test_standard_input_is_recognised_by_its_first_bytes(name, plain):
-    arguments = [sys.executable, "-m", "sparsebayes", "fit", "-", "-t", "pain", *map(str, ONE)]
-    result = subprocess.run(arguments, input=ZOO[name](), capture_output=True, env=ENVIRONMENT, timeout=300)
-    assert result.returncode == 0, result.stderr
+    result = here("fit", "-", "-t", "pain", *ONE, input=ZOO[name]())
+    assert result.exit_code == 0, result.stderr
     said = json.loads(result.stdout)
     assert said["source"] == "standard input"
     assert said["kept"] == plain

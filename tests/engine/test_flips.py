@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from enumeration import ALWAYS, NEVER, enumerated, log_joint, make_sets, moments
+from flip_states import assert_sums_right
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes.engine import compiled
@@ -46,12 +47,8 @@ def toggled(chain, n, seed=1):
 
 def assert_right(chain):
     """s, q, ρ, log odds, probabilities, conditional weights and eagerness of the present set, from scratch."""
-    flips, sets, slab, c = chain.flips, chain.sets, chain.slab, chain.c
-    Phi, t, active = sets.problem.design.columns(slice(None)), sets.problem.t, sorted(flips.active)
-    M = np.linalg.inv(np.eye(len(t)) + c * Phi[:, active] @ Phi[:, active].T)
-    close(flips.s, np.einsum("ij,ik,kj->j", Phi, M, Phi), err_msg="s")
-    close(flips.q, Phi.T @ M @ t, err_msg="q")
-    close(flips.rest, t @ M @ t + sets.floor, err_msg="rest")
+    assert_sums_right(chain, **close.keywords)
+    flips, sets, slab, c, active = chain.flips, chain.sets, chain.slab, chain.c, sorted(chain.flips.active)
     kappa = 5.0 / sets.movable.sum()
     total = 0.0
     for j in np.flatnonzero(sets.movable):

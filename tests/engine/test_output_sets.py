@@ -6,6 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from flip_states import after_flips, assert_sums_right
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sparsebayes.core.inclusion import InclusionPrior
@@ -92,13 +93,9 @@ def noise_of(sets, rest):
 
 
 def assert_right(chain):
-    flips, sets, slab, c = chain.flips, chain.sets, chain.slab, chain.c
-    Phi, t, active = sets.problem.design.columns(slice(None)), sets.problem.t, sorted(flips.active)
-    M = np.linalg.inv(np.eye(len(t)) + c * Phi[:, active] @ Phi[:, active].T)
-    close(flips.s, np.einsum("ij,ik,kj->j", Phi, M, Phi), err_msg="s")
-    close(flips.q, Phi.T @ M @ t, err_msg="q")
-    close(flips.rest, np.einsum("it,ik,kt->t", t, M, t) + sets.floor, err_msg="rest")
-    for j in range(Phi.shape[1]):
+    assert_sums_right(chain, **close.keywords)
+    flips, sets, slab, c, active = chain.flips, chain.sets, chain.slab, chain.c, sorted(chain.flips.active)
+    for j in range(sets.problem.n_columns):
         with_j, without = sorted({*active, j}), sorted(set(active) - {j})
         close(flips.log_in[j], log_joint(sets, with_j, slab) - log_joint(sets, without, slab), err_msg="log odds")
         rest, _, mean, covariance = moments(sets, with_j, c)
@@ -177,13 +174,9 @@ def test_one_output_is_the_usual_average():
     sets = make_sets(n_outputs=1)
     problem, prior = sets.problem, sets.prior
     usual = Sets(problem_of_one(problem), np.zeros(7), prior)
-    chains = [Chain(each, np.random.default_rng(0)) for each in (sets, usual)]
-    for chain in chains:
-        chain.start(np.array([0, 4]), 10)
-        for j in (1, 2, 0, 5, 1):
-            chain.flips.toggle(j)
-    close(chains[0].flips.log_in, chains[1].flips.log_in)
-    close(chains[0].flips.rest, [chains[1].flips.rest])
+    found, expected = (after_flips(each).flips for each in (sets, usual))
+    close(found.log_in, expected.log_in)
+    close(found.rest, [expected.rest])
 
 
 def problem_of_one(problem):

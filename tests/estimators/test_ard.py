@@ -154,6 +154,7 @@ def test_draws_follow_random_state(data, method):
     assert (first != other).any()
 
 
+@pytest.mark.frequencies
 def test_intervals_cover_fresh_observations_as_often_as_they_say(make_data):
     inside = {0.5: [], 0.9: [], 0.99: []}
     for seed in range(200):  # ten rows each, so few that a normal quantile would fail

@@ -135,6 +135,7 @@ def test_intervals_of_weights_are_quantiles_of_the_draws(model):
 
 
 @AGREEMENT_TOLD
+@pytest.mark.frequencies
 def test_intervals_and_deviations_cover_fresh_observations():
     """40 data sets of 30 rows, and 50 new rows each: they hold as often as they say, within 4 standard errors."""
     inside, scaled = {0.5: [], 0.9: []}, []
@@ -153,6 +154,7 @@ def test_intervals_and_deviations_cover_fresh_observations():
 
 
 @AGREEMENT_TOLD
+@pytest.mark.frequencies
 def test_claims_are_true():
     """Of features claimed at 0.9 in 40 data sets at least nine of ten are in the truth, but for chance (0.1 %)."""
     claims = []

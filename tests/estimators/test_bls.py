@@ -77,6 +77,7 @@ def test_a_larger_rate_shrinks_more(sinc):
 
 
 @pytest.mark.parametrize("noise", ["fixed", "learn"])
+@pytest.mark.frequencies
 def test_the_learned_rate_predicts_rows_best_that_were_held_out(noise):
     """Rows really left out, with rates a decade to both sides, over several data sets.
 

@@ -74,10 +74,10 @@ def three_classes(make_data):
 # --- hooks ---
 
 
-def test_every_step_is_a_task(default, data_for):
-    X, y = data_for(default, n=40, d=4)
+def test_every_step_is_a_task(quick_default, data_for):
+    X, y = data_for(quick_default, n=40, d=4)
     told = Recorder()
-    model = clone(default).set_callbacks(told).fit(X, y)
+    model = clone(quick_default).set_callbacks(told).fit(X, y)
     assert told.calls == ["setup", "teardown"]
     assert told.has_data
     assert not told.open
@@ -88,9 +88,9 @@ def test_every_step_is_a_task(default, data_for):
     assert len(told.infos) >= model.n_iter_
     # Chains over models have no objective, but a standard error.
     assert all(np.isfinite(info.change if info.action == "average" else info.objective) for info in told.infos)
-    assert averages(default) == any(info.action == "average" for info in told.infos)
+    assert averages(quick_default) == any(info.action == "average" for info in told.infos)
     assert_array_equal(told.model.predict(X), model.predict(X))
-    assert_array_equal(clone(default).set_callbacks().fit(X, y).predict(X), model.predict(X))
+    assert_array_equal(clone(quick_default).set_callbacks().fit(X, y).predict(X), model.predict(X))
 
 
 def test_numbers_of_the_steps_are_those_of_the_path(make_data):
@@ -137,17 +137,18 @@ def test_repetitions_of_a_selection_are_tasks(make_data):
 # --- stopping ---
 
 
-def test_a_callback_may_stop_a_fit(default, data_for):
-    X, y = data_for(default, n=80, d=8)
+def test_a_callback_may_stop_a_fit(quick_default, data_for):
+    X, y = data_for(quick_default, n=80, d=8)
     told, every = Recorder(stop_at=2), Recorder()  # no search ends in its second step
-    clone(default).set_callbacks(every).fit(X, y)
-    model = clone(default).set_callbacks(told)
+    clone(quick_default).set_callbacks(every).fit(X, y)
+    model = clone(quick_default).set_callbacks(told)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
-    (said,) = [item for item in caught if issubclass(item.category, ConvergenceWarning)]
-    assert "a callback stopped the fit at step 2" in str(said.message)
-    assert "max_iter" not in str(said.message)
+    said = [str(item.message) for item in caught if issubclass(item.category, ConvergenceWarning)]
+    (said,) = [each for each in said if "chains" not in each]  # short ones may not agree
+    assert "a callback stopped the fit at step 2" in said
+    assert "max_iter" not in said
     assert not model.converged_
     assert len(told.infos) < len(every.infos)
     assert np.isfinite(model.decision_function(X) if is_classifier(model) else model.predict(X, return_std=True)).all()
@@ -183,9 +184,9 @@ def test_without_a_stop_the_remedy_is_max_iter(make_data):
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["fitted before", "never fitted"])
-def test_a_failing_callback_leaves_no_fit_and_is_torn_down(default, data_for, before):
-    X, y = data_for(default, n=40, d=4)
-    model = clone(default)
+def test_a_failing_callback_leaves_no_fit_and_is_torn_down(quick_default, data_for, before):
+    X, y = data_for(quick_default, n=40, d=4)
+    model = clone(quick_default)
     if before:
         model.fit(X, y)
     told = Recorder(fail_at=1)
@@ -195,7 +196,7 @@ def test_a_failing_callback_leaves_no_fit_and_is_torn_down(default, data_for, be
     assert told.calls == ["setup", "teardown"]
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
-    assert set(vars(model)) == set(default.get_params()) | {"_skl_callbacks"}
+    assert set(vars(model)) == set(quick_default.get_params()) | {"_skl_callbacks"}
     assert model.set_callbacks().fit(X, y).n_features_in_ == X.shape[1]
 
 
@@ -230,10 +231,10 @@ def bar(capsys):
     return callback.ProgressBar(max_propagation_depth=None)
 
 
-def test_progress_bar(default, data_for, bar, capsys):
-    model = clone(default).set_callbacks(bar).fit(*data_for(default, n=40, d=4))
+def test_progress_bar(quick_default, data_for, bar, capsys):
+    model = clone(quick_default).set_callbacks(bar).fit(*data_for(quick_default, n=40, d=4))
     assert model.n_features_in_
-    assert f"{type(default).__name__} - fit" in capsys.readouterr().out
+    assert f"{type(quick_default).__name__} - fit" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -270,11 +271,11 @@ def test_scoring_monitor_gets_the_final_model(make_data):
 # --- what else is done with estimators ---
 
 
-def test_callbacks_survive_clone_and_pickle_but_nothing_of_a_fit_does(default, data_for):
+def test_callbacks_survive_clone_and_pickle_but_nothing_of_a_fit_does(quick_default, data_for):
     told = Recorder()
-    model = clone(default).set_callbacks(told)
+    model = clone(quick_default).set_callbacks(told)
     assert clone(model)._skl_callbacks == [told]
-    model.fit(*data_for(default, n=40, d=4))
+    model.fit(*data_for(quick_default, n=40, d=4))
     assert set(vars(model)) & set(STATE) == {"_skl_callbacks"}
     told.open, told.model = [], None
     again = pickle.loads(pickle.dumps(model))

@@ -313,8 +313,8 @@ def framed(data_for):
     return make
 
 
-def test_a_fitted_estimator_shows_what_it_kept(default, framed):
-    model = clone(default)
+def test_a_fitted_estimator_shows_what_it_kept(quick_default, framed):
+    model = clone(quick_default)
     assert kept_html(model) == ""
     assert '<div class="sparsebayes">' not in model._repr_html_()
     model.fit(*framed(model))
@@ -363,8 +363,8 @@ def test_a_fit_cut_short_says_so(make_data):
     assert "raise max_iter" in kept_html(model)
 
 
-def test_a_broken_estimator_is_still_shown(default, data_for):
-    model = clone(default).fit(*data_for(default))
+def test_a_broken_estimator_is_still_shown(quick_default, data_for):
+    model = clone(quick_default).fit(*data_for(quick_default))
     del model.converged_
     assert "cannot be shown" in model._repr_html_()
 

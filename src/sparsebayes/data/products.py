@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack
 
-from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.core.types import FloatArray
 from sparsebayes.data.dense import DenseRows
 
 
@@ -35,8 +35,3 @@ def from_products(gram: FloatArray, projection: FloatArray) -> FromProducts:
     design = DenseRows(R * size, np.zeros(len(gram)), np.ones(len(gram)), np.ones(len(R)), _gram=[gram],
                        _square=[gram.diagonal().copy()])  # fmt: skip
     return FromProducts(design, t, projection)
-
-
-def chosen_products(gram: FloatArray, which: IntArray) -> FloatArray:
-    """Products between some of the columns."""
-    return gram[np.ix_(which, which)]

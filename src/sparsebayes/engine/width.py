@@ -16,7 +16,6 @@ from scipy.spatial.distance import cdist
 
 from sparsebayes.core import prices
 from sparsebayes.core.types import FloatArray, IntArray
-from sparsebayes.engine.least_squares import Solution
 from sparsebayes.engine.process import Signal, Spectrum
 
 GRID_FACTOR = 4.0
@@ -42,8 +41,6 @@ class VectorFit:
     """The kept candidates, in the order of `scales`."""
     scales: FloatArray
     """log α of their weights for columns as they are (not standardised); for regression then log σ², for target t."""
-    solutions: tuple[Solution, ...] = ()
-    """The models of all outputs in standard units, where a caller wants to start from them."""
 
     @property
     def noise(self) -> float:

@@ -10,6 +10,7 @@ from sparsebayes.core.likelihoods import StudentT
 from sparsebayes.core.mixtures import student_half_width
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.predictive import central_interval
+from sparsebayes.core.prices import Price
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.problem import Problem
@@ -217,6 +218,19 @@ def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
     return replace(fit, basis=LinearBasis(fit.columns[:-1], fit.basis.reference[:-1], ones=True))
 
 
+def _told(price: Price, result: Result, n_features: int, per_unit: float) -> dict[str, Any]:
+    """What every search tells of itself; `per_unit` makes a density of y out of one of t."""
+    return {
+        "log_evidence": result.log_evidence - per_unit,
+        "path": np.array(result.trace.objective) - per_unit,
+        "worth": result.worth[:n_features],
+        "min_gain": float(np.max(price.nats)),
+        "gap": result.gap,
+        "converged": result.converged,
+        "n_jittered": result.trace.n_jittered,
+    }
+
+
 def glm_fit(
     problem: Problem, result: Result, n_features: int, centre: float = 0.0, unit: float = 1.0, **known: Any
 ) -> LinearFit:
@@ -237,13 +251,7 @@ def glm_fit(
         result.alpha,
         design.unit / unit,
         reference,
-        log_evidence=result.log_evidence - per_unit,
-        path=np.array(result.trace.objective) - per_unit,
-        worth=result.worth[:n_features],
-        min_gain=float(np.max(problem.price.nats)),
-        gap=result.gap,
-        converged=result.converged,
-        n_jittered=result.trace.n_jittered,
+        **_told(problem.price, result, n_features, per_unit),
         **known,
     )
     if problem.flat_intercept:
@@ -288,13 +296,7 @@ class Units:
             result.alpha,
             self.scale,
             problem.design.origin,
-            log_evidence=result.log_evidence - per_unit,
-            path=np.array(result.trace.objective) - per_unit,
-            worth=result.worth[:n_features],
-            min_gain=float(np.max(problem.price.nats)),
-            gap=result.gap,
-            converged=result.converged,
-            n_jittered=result.trace.n_jittered,
+            **_told(problem.price, result, n_features, per_unit),
             noise_variance=noise,
             freedom=np.inf if problem.known_noise else max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,
