@@ -81,18 +81,18 @@ struct Flips {
     // All columns as if they were outside; those inside are corrected one by one.
     void weigh_outside(double prior) {
         const size_t D = size();
-        const bool learns_noise = std::isfinite(n);
+        const bool learns_noise = std::isfinite(n), one_noise = learns_noise && shares_noise;
         columns::find_volume(D, c, n_outputs, prior, s.data(), log_prior.data(), ratio.data(), log_in.data());
         double all_rest = 0.0;
         for (size_t o = 0; o < n_outputs; ++o) {
             double *own = variance.data() + o * D;
-            columns::find_weights(D, ratio.data(), q.data() + o * D, shares_noise && o > 0, weight.data() + o * D,
+            columns::find_weights(D, ratio.data(), q.data() + o * D, one_noise && o > 0, weight.data() + o * D,
                                   explained.data());
             all_rest += rest[o];
             if (learns_noise && !shares_noise) columns::find_worth(D, n, rest[o], rounding, explained.data(), log_in.data(), own);
             if (!learns_noise) columns::add(D, 0.5, explained.data(), log_in.data()), std::fill_n(own, D, 1.0);
         }
-        if (learns_noise && shares_noise) {
+        if (one_noise) {
             columns::find_worth(D, n, all_rest, rounding, explained.data(), log_in.data(), variance.data());
             for (size_t o = 1; o < n_outputs; ++o) std::copy_n(variance.data(), D, variance.data() + o * D);
         }
