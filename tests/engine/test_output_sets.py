@@ -33,6 +33,7 @@ CASES = {
     "wide": {"n": 6},
     "shared noise": {"shares_noise": True},
     "known noise": {"learns_noise": False},
+    "known noise, the same for all": {"learns_noise": False, "shares_noise": True},
     "no intercept": {"flat": False},
 }
 close = partial(assert_allclose, rtol=1e-8, atol=1e-9)

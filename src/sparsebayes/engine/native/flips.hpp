@@ -82,20 +82,20 @@ struct Flips {
     // A tile of columns as if they were outside; those inside are corrected one by one.
     void weigh_outside(size_t start, size_t length, double prior) {
         const size_t D = size();
-        const bool learns_noise = std::isfinite(n);
+        const bool learns_noise = std::isfinite(n), one_noise = learns_noise && shares_noise;
         double *odds = log_in.data() + start, *taken = explained.data() + start, *part = ratio.data() + start;
         columns::find_volume(length, c, n_outputs, prior, s.data() + start, log_prior.data() + start, part, odds);
         double all_rest = 0.0;
         for (size_t o = 0; o < n_outputs; ++o) {
             double *own = variance.data() + o * D + start;
-            columns::find_weights(length, part, q.data() + o * D + start, shares_noise && o > 0,
+            columns::find_weights(length, part, q.data() + o * D + start, one_noise && o > 0,
                                   weight.data() + o * D + start, taken);
             all_rest += rest[o];
             if (learns_noise && !shares_noise) columns::find_worth(length, n, rest[o], rounding, taken, odds, own);
             if (!learns_noise) columns::add(length, 0.5, taken, odds), std::fill_n(own, length, 1.0);
         }
         double *first = variance.data() + start;
-        if (learns_noise && shares_noise) {
+        if (one_noise) {
             columns::find_worth(length, n, all_rest, rounding, taken, odds, first);
             for (size_t o = 1; o < n_outputs; ++o) std::copy_n(first, length, first + o * D);
         }
