@@ -188,12 +188,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Frequencies are counted in the compiled form only; that both forms agree, fit by fit, other tests say."""
+    """Frequencies are counted in the compiled form only; that both forms agree, flip by flip, tests/engine says."""
     if compiled.COMPILED:
         return
     for item in items:
         if item.get_closest_marker("frequencies"):
-            item.add_marker(pytest.mark.skip(reason="it repeats fits, which take long without the compiled engine"))
+            item.add_marker(
+                pytest.mark.skip(reason="many fits or long chains, which take long without the compiled engine")
+            )
 
 
 @pytest.fixture(autouse=True)

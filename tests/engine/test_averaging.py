@@ -31,6 +31,7 @@ def numbers(found):
 
 
 @pytest.mark.parametrize("n", [12, 6], ids=["tall", "wide"])
+@pytest.mark.frequencies
 def test_averages_are_those_of_the_enumeration(monkeypatch, n):
     """0.03: six times the standard error that the chains report."""
     monkeypatch.setattr(averaging, "AGREEMENT", 0.0)  # so that they use all flips
@@ -56,6 +57,7 @@ def test_same_seed_same_bits_whatever_the_workers():
 
 
 @pytest.mark.parametrize("n", [12, 6], ids=["tall", "wide"])
+@pytest.mark.frequencies
 def test_columns_that_are_tried_more_often_are_not_more_probable(monkeypatch, n):
     monkeypatch.setattr(averaging, "AGREEMENT", 0.0)
     sets = replace(make_sets(n), likely=np.array([0, 3]))

@@ -55,6 +55,7 @@ def assert_agree(found, exact):
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.frequencies
 def test_chains_agree_with_the_enumeration(case):
     sets = make_sets(**case)
     found = []
@@ -65,6 +66,7 @@ def test_chains_agree_with_the_enumeration(case):
     assert_agree(found, exact_averages(sets))
 
 
+@pytest.mark.frequencies
 def test_draws_agree_with_the_enumeration():
     sets = make_sets()
     exact = enumerated(sets)
@@ -95,6 +97,7 @@ SLAB = 14
 @pytest.mark.parametrize("log_prior", [None, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("n", [12, 6], ids=["tall", "wide"])
 @pytest.mark.parametrize("move", MOVES)
+@pytest.mark.frequencies
 def test_every_move_by_itself_leaves_the_target_as_it_is(monkeypatch, move, n, log_prior):
     monkeypatch.setattr(chains, "FURTHEST", 2)  # leaps of up to four of eight columns
     sets = make_sets(n, 8, log_prior=log_prior)
@@ -112,6 +115,7 @@ def test_every_move_by_itself_leaves_the_target_as_it_is(monkeypatch, move, n, l
 
 @pytest.mark.parametrize("log_prior", [None, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("n", [12, 6], ids=["tall", "wide"])
+@pytest.mark.frequencies
 def test_sweeps_of_an_untempered_chain_leave_the_target_as_it_is(n, log_prior):
     sets = make_sets(n, 8, log_prior=log_prior, learns_noise=False)
     found = []

@@ -167,3 +167,17 @@ def test_both_forms_make_the_same_choices(monkeypatch, how, start):
     assert ours.picked == theirs.picked
     for got, expected in zip(ours.sums, theirs.sums, strict=True):
         close(got, expected)
+
+
+@pytest.mark.parametrize("active", [[], [0], [5]])
+def test_odds_that_no_exponential_can_hold(form, active):
+    """Z from the log odds alone, by sums of logarithms."""
+    chain = started(make_sets(20_000, 9), active)
+    flips, kappa = chain.flips, 5 / 9
+    log_in = np.asarray(flips.log_in)
+    assert np.abs(log_in).max() > 800
+    inside = np.isin(np.arange(9), active)
+    flip, stay = np.where(inside, 0.0, log_in), np.where(inside, -log_in, 0.0)
+    log_eagerness = np.logaddexp(np.log1p(kappa) + flip, np.log(kappa) + stay)
+    close(flips.log_total, np.logaddexp.reduce(log_eagerness))
+    close(flips.eagerness / flips.total, np.exp(log_eagerness - np.logaddexp.reduce(log_eagerness)))

@@ -85,6 +85,7 @@ CASES = {
 
 @pytest.mark.parametrize(("log_prior", "weight", "has_intercept"), CASES.values(), ids=CASES)
 @pytest.mark.parametrize("whole", [rotation.WHOLE, 0], ids=["all columns at once", "one by one"])
+@pytest.mark.frequencies
 def test_chains_agree_with_quadrature(monkeypatch, log_prior, weight, has_intercept, whole):
     """Also if two sweeps of three may change only one of the columns, and the other stays as it is."""
     monkeypatch.setattr(rotation, "WHOLE", whole)

@@ -273,6 +273,7 @@ def test_several_outputs_are_fitted_as_if_alone(data):
     assert together.model_.coef_.shape == (3, 8)
 
 
+@pytest.mark.frequencies
 def test_several_classes_share_sites_where_drawn_variables_would_take_long(monkeypatch):
     """The claims and the probabilities of classes are the same; for two classes nothing changes."""
     rng = np.random.default_rng(0)

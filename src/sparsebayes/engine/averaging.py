@@ -132,7 +132,8 @@ def prepared(sets: Sets) -> Sets:
         return sets
     score = np.square(problem.projection).reshape(problem.n_columns, -1).sum(axis=1)
     likely = np.argsort(-score, kind="stable")[:GRAM_AHEAD]
-    design.gram_column(int(likely[0]), lambda: likely)
+    for j in likely:  # the first that is not known yet brings all others with it
+        design.gram_column(int(j), lambda: likely)
     return replace(sets, likely=likely)
 
 

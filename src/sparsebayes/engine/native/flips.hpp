@@ -66,7 +66,8 @@ struct Flips {
     // Probability of every column given the rest, and how eagerly each is flipped.
     void weigh() {
         const size_t D = size(), k = active.size(), last = log_odds.size() - 1;
-        weigh_outside(log_odds[std::min(k, last)]);
+        for (size_t start = 0; start < D; start += columns::TILE)
+            weigh_outside(start, std::min(columns::TILE, D - start), log_odds[std::min(k, last)]);
         const double fewer = log_odds[k > 0 ? k - 1 : 0];
         if (!by_rows) find_means();
         for (size_t i = 0; i < k; ++i) {
@@ -78,43 +79,48 @@ struct Flips {
         find_eagerness();
     }
 
-    // All columns as if they were outside; those inside are corrected one by one.
-    void weigh_outside(double prior) {
+    // A tile of columns as if they were outside; those inside are corrected one by one.
+    void weigh_outside(size_t start, size_t length, double prior) {
         const size_t D = size();
         const bool learns_noise = std::isfinite(n), one_noise = learns_noise && shares_noise;
-        columns::find_volume(D, c, n_outputs, prior, s.data(), log_prior.data(), ratio.data(), log_in.data());
+        double *odds = log_in.data() + start, *taken = explained.data() + start, *part = ratio.data() + start;
+        columns::find_volume(length, c, n_outputs, prior, s.data() + start, log_prior.data() + start, part, odds);
         double all_rest = 0.0;
         for (size_t o = 0; o < n_outputs; ++o) {
-            double *own = variance.data() + o * D;
-            columns::find_weights(D, ratio.data(), q.data() + o * D, one_noise && o > 0, weight.data() + o * D,
-                                  explained.data());
+            double *own = variance.data() + o * D + start;
+            columns::find_weights(length, part, q.data() + o * D + start, one_noise && o > 0,
+                                  weight.data() + o * D + start, taken);
             all_rest += rest[o];
-            if (learns_noise && !shares_noise) columns::find_worth(D, n, rest[o], rounding, explained.data(), log_in.data(), own);
-            if (!learns_noise) columns::add(D, 0.5, explained.data(), log_in.data()), std::fill_n(own, D, 1.0);
+            if (learns_noise && !shares_noise) columns::find_worth(length, n, rest[o], rounding, taken, odds, own);
+            if (!learns_noise) columns::add(length, 0.5, taken, odds), std::fill_n(own, length, 1.0);
         }
+        double *first = variance.data() + start;
         if (one_noise) {
-            columns::find_worth(D, n, all_rest, rounding, explained.data(), log_in.data(), variance.data());
-            for (size_t o = 1; o < n_outputs; ++o) std::copy_n(variance.data(), D, variance.data() + o * D);
+            columns::find_worth(length, n, all_rest, rounding, taken, odds, first);
+            for (size_t o = 1; o < n_outputs; ++o) std::copy_n(first, length, first + o * D);
         }
         for (size_t o = 0; o < n_outputs; ++o)
-            for (size_t j = 0; j < D; ++j) variance[o * D + j] *= ratio[j];
+            for (size_t j = 0; j < length; ++j) first[o * D + j] *= part[j];
+        columns::find_odds(length, spread.data() + start, steepest, odds, mobile.data() + start, p.data() + start,
+                           eagerness.data() + start);
     }
 
     // How eagerly each column is flipped, divided by exp(shift), and the logarithm of their sum.
     void find_eagerness() {
-        const size_t D = size();
-        columns::find_odds(D, spread.data(), steepest, log_in.data(), mobile.data(), p.data(), eagerness.data());
         double top = 0.0;
-        for (const auto j : active)
-            if (movable(j)) {
-                top = std::max(top, -log_in[j]);
-                eagerness[j] = 1 + spread[j] + spread[j] * std::exp(-std::clamp(log_in[j], -steepest, steepest));
-            }
-        for (size_t j = 0; j < D; ++j)
-            if (log_in[j] > steepest && !inside[j] && movable(j)) top = std::max(top, log_in[j]);
-        const double shift = std::max(top - steepest, 0.0);
-        if (shift > 0) shift_eagerness(shift);
-        total = columns::find_sums(D, eagerness.data(), tiles.data());
+        for (const auto j : active) {
+            const double out = std::exp(-std::clamp(log_in[j], -steepest, steepest));  // odds of being out
+            p[j] = 1 / (1 + out);
+            if (movable(j)) eagerness[j] = 1 + spread[j] + spread[j] * out, top = std::max(top, -log_in[j]);
+        }
+        total = columns::find_sums(size(), eagerness.data(), tiles.data());
+        double shift = std::max(top - steepest, 0.0);
+        if (shift > 0 || total >= std::exp(steepest)) {
+            for (size_t j = 0; j < size(); ++j)
+                if (!inside[j] && movable(j)) shift = std::max(shift, log_in[j] - steepest);
+            shift_eagerness(shift);
+            total = columns::find_sums(size(), eagerness.data(), tiles.data());
+        }
         if (!can_move) total = 1.0;
         log_total = std::log(total) + shift;
     }
