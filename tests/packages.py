@@ -4,6 +4,7 @@ import ast
 from importlib.util import find_spec
 
 import pytest
+from sklearn.utils.validation import _get_feature_names
 
 
 def skip_without_packages(code):
@@ -11,6 +12,15 @@ def skip_without_packages(code):
     missing = sorted({name for name in _imported(code) if find_spec(name) is None})
     if missing:
         pytest.skip(f"{', '.join(missing)} not installed")
+
+
+def skip_without_names(frame):
+    """Skip the test if scikit-learn does not see the names of the frame's columns.
+
+    Before version 1.9 it asks for `__dataframe__`, which polars 2 does not have.
+    """
+    if _get_feature_names(frame) is None:
+        pytest.skip(f"this version of scikit-learn does not see the names of {type(frame).__module__} columns")
 
 
 def _imported(code):

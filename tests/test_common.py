@@ -10,6 +10,7 @@ import pytest
 from checks import NUMERICAL, check_name, checks_of
 from forms import averages
 from numpy.testing import assert_allclose, assert_array_equal
+from packages import skip_without_names
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectFromModel
@@ -117,6 +118,7 @@ def frame_of(request):
 def test_frames_are_read_and_their_names_checked(estimator, data_for, frame_of):
     X, y = data_for(estimator)
     frame = frame_of(X)
+    skip_without_names(frame)
     model = clone(estimator).fit(frame, y)
     assert list(model.feature_names_in_) == list(frame.columns)
     # A frame's columns lie otherwise in memory, so sums are rounded otherwise.
@@ -130,6 +132,7 @@ def test_frames_are_read_and_their_names_checked(estimator, data_for, frame_of):
 def test_set_output_through_a_selector(default_selector, data_for, frame_of):
     X, y = data_for(default_selector)
     frame = frame_of(X)
+    skip_without_names(frame)
     kind = type(frame).__module__.split(".")[0]
     pipeline = make_pipeline(
         StandardScaler(), SelectFromModel(clone(default_selector), **SELECTION[averages(default_selector)])

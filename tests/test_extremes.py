@@ -79,6 +79,8 @@ def test_a_class_without_weight_is_refused_by_name(every_classifier, rng):
     if "class_weight" in every_classifier.get_params():
         with pytest.raises(ValueError, match=r"class '2.0' has no row with a positive weight"):
             clone(every_classifier).set_params(class_weight={2: 0.0}).fit(X, y)
+        with pytest.raises(ValueError, match=r"class_weight=.* leaves no row"):
+            clone(every_classifier).set_params(class_weight={0: 0.0, 1: 0.0, 2: 0.0}).fit(X, y)
 
 
 def test_a_class_with_next_to_no_weight_is_refused_by_name(every_classifier, rng):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import polars as pl
 import pytest
 import typer
 from commands import ENVIRONMENT, command, here
+from packages import skip_without_names
 from typer.main import get_command
 
 import sparsebayes
@@ -135,6 +137,7 @@ def test_export_writes_a_graph_of_the_encoded_columns(fitted):
 
 def test_a_model_saved_from_python_predicts_by_the_names_of_its_columns(tmp_path):
     frame = patients().select(SIZE, "subject")
+    skip_without_names(frame)
     y = patients()[TARGET].to_numpy()
     sparsebayes.save(sparsebayes.RVMRegressor().fit(frame, y), tmp_path / "named.skops")
     sparsebayes.save(sparsebayes.ARDRegressor().fit(frame.to_numpy(), y), tmp_path / "nameless.skops")
@@ -385,7 +388,8 @@ AT_ONCE = (
 def test_a_terminal_sees_how_far_the_work_is(on_terminal):
     seen, out = on_terminal(AT_ONCE, "fit", "sinc", "-m", "rvm")
     assert "1 of 5" in seen
-    assert "RVMRegressor" in seen  # the fit to all rows
+    # The fit to all rows has a line within the line of the command, which rich draws from version 15 on.
+    assert "RVMRegressor" in seen or int(version("rich").partition(".")[0]) < 15
     assert seen.endswith("\x1b[2K")  # of which nothing is left in the end
     assert "\x1b" not in out
 

@@ -53,6 +53,8 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         elif self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         counts = weight > 0
+        if not counts.any():
+            raise ValueError(f"class_weight={self.class_weight!r} leaves no row with a weight: give one to two classes")
         if not counts.all():
             X, codes, weight = X[counts], codes[counts], weight[counts]
         if np.count_nonzero(np.bincount(codes)) < 2:

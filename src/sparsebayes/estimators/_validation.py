@@ -100,6 +100,8 @@ def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
     weight = np.asarray(validation._check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
     with np.errstate(over="ignore"):
         total = float(weight.sum())
+    if not total:  # scikit-learn says so from version 1.9 on
+        raise ValueError("sample_weight is zero for all rows: give weight to some of them")
     if total > MOST_WEIGHT:
         raise ValueError(
             f"sample_weight adds up to {total:.3g} rows; at most {MOST_WEIGHT:.3g} can be counted: divide the weights"
