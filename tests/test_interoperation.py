@@ -54,7 +54,9 @@ def test_arviz_summarises_the_posterior(regression, average):
     read = az.from_datatree(tree) if hasattr(az, "from_datatree") else tree
     summary = az.summary(read, var_names=["coef"], round_to=8)
     assert list(summary.index) == [f"coef[{name}]" for name in "abcdefgh"]
-    np.testing.assert_allclose(summary["mean"], model.coef_, atol=0.02)
+    # Chains that agree early leave 60 different draws: four standard errors of their mean.
+    error = summary["sd"].to_numpy() / np.sqrt(60)
+    assert (np.abs(summary["mean"] - model.coef_) < 4 * error + 1e-3).all()
     found = summary["sd"].to_numpy()[model.active_]
     np.testing.assert_allclose(found, np.sqrt(np.diag(model.covariance_)), rtol=0.1)
     assert summary.loc["coef[b]", "r_hat"] < 1.01
