@@ -19,6 +19,12 @@ def make_sets(n=12, m=8, *, seed=0, log_prior=None, learns_noise=True, flat=True
     X = rng.standard_normal((n, m))
     X[:, 1] = X[:, 0] + 0.3 * X[:, 1]
     y = X[:, 0] - 0.6 * X[:, m // 2] + rng.standard_normal(n)
+    return sets_of(X, y, log_prior=log_prior, learns_noise=learns_noise, flat=flat, **others)
+
+
+def sets_of(X, y, *, log_prior=None, learns_noise=True, flat=True, **others):
+    """A regression as a chain sees it."""
+    n, m = X.shape
     y = y - y.mean() if flat else y
     problem = LeastSquares(
         design=DenseRows.of(X).standardised(np.ones(n), centre=flat),

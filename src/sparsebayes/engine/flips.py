@@ -158,30 +158,39 @@ class Flips:
             factor, own_q = -self.c * novelty[j], q[j] / novelty[j]
             row = self._shrink(j, factor)
         else:
-            factor, own_q = self.c / (1 + self.c * self.s[j]), self.q[j]
-            row = self._grow(j, factor)
+            row, factor, own_q = self._grow(j)
         self.inside[j] = not self.inside[j]
         self.s = np.maximum(self.s - factor * row**2, 0.0)
         self.q = self.q - np.multiply.outer(row, factor * own_q)
         self.rest = np.maximum(self.rest - factor * own_q**2, TINY)
         self._weigh()
 
-    def _grow(self, j: int, factor: float) -> FloatArray:
-        """Take a column into the small matrix; returns Φᵀ M φ_j of the set without it."""
-        self.active.append(j)
+    def _grow(self, j: int) -> tuple[FloatArray, float, FloatArray]:
+        """Take a column into the small matrix; returns Φᵀ M φ_j of the set without it, c/(1 + c s_j), and q_j.
+
+        Columns that depend on each other make the inverse as large as c. Rounding would then grow from flip to flip;
+        one step of iterative refinement, and s_j and q_j from its result, stop that.
+        """
         if self.by_rows:
-            return self._follow(j, factor)
-        row = self.gram_row(j)
-        near = self.inner @ row[self.active[:-1]]
-        reduced = row - near @ np.reshape(self.gram, (-1, len(row)))
+            factor, own_q = self.c / (1 + self.c * self.s[j]), self.q[j]
+            self.active.append(j)
+            return self._follow(j, factor), factor, own_q
+        row, active = self.gram_row(j), self.active
+        target, gram = row[active], np.reshape(self.gram, (-1, len(row)))
+        near = self.inner @ target
+        near += self.inner @ (target - near @ gram[:, active] - near / self.c)
+        reduced = row - near @ gram
+        own_q = self.projection[j] - near @ self.projection[active]
+        factor = self.c / (1 + self.c * max(reduced[j], 0.0))
         self.inner = np.block(
             [
                 [self.inner + factor * np.outer(near, near), -factor * near[:, None]],
                 [-factor * near, np.full((1, 1), factor)],
             ]
         )
+        self.active.append(j)
         self.gram.append(row)
-        return reduced
+        return reduced, factor, own_q
 
     def _shrink(self, j: int, factor: float) -> FloatArray:
         """Take a column out of the small matrix; returns Φᵀ M φ_j of the set with it."""

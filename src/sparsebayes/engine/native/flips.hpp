@@ -190,8 +190,7 @@ struct Flips {
             }
             shrink(j, place, factor);
         } else {
-            factor = c / (1 + c * s[j]);
-            grow(j, factor);
+            factor = grow(j);
         }
         inside[j] = !inside[j];
         columns::take_squares(size(), factor, row.data(), s.data());
@@ -202,25 +201,44 @@ struct Flips {
         weigh();
     }
 
-    // Both leave Φᵀ M φ_j in `row`, of the set before the flip.
-    void grow(std::int64_t j, double factor) {
+    // Leaves Φᵀ M φ_j of the set before the flip in `row` and q_j in `one_q`; returns c/(1 + c s_j).
+    double grow(std::int64_t j) {
         if (by_rows) {
+            const double factor = c / (1 + c * s[j]);
             active.push_back(j);
-            return follow(j, factor);
+            follow(j, factor);
+            return factor;
         }
         const size_t k = active.size();
         Vector own = gram_row(j), target(k);
         near.resize(k);
         for (size_t i = 0; i < k; ++i) target[i] = own[active[i]];
         blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 0.0, near.data());
+        refine(target);
         row = own;
         columns::add_rows(size(), near.data(), gram, row.data());
+        for (size_t o = 0; o < n_outputs; ++o) {
+            one_q[o] = projection[o * size() + j];
+            for (size_t i = 0; i < k; ++i) one_q[o] += near[i] * projection[o * size() + active[i]];
+        }
+        const double factor = c / (1 + c * std::max(row[j], 0.0));
         inner.grow();
         near.push_back(1.0);
         for (size_t b = 0; b <= k; ++b) columns::add(k + 1, factor * near[b], near.data(), &inner(0, b));
         active.push_back(j), gram.push_back(std::move(own));
+        return factor;
     }
 
+    // One step of iterative refinement of near = -(Φ_SᵀΦ_S + I/c)⁻¹ target.
+    void refine(Vector &target) {
+        const size_t k = active.size();
+        for (size_t i = 0; i < k; ++i) target[i] += near[i] / c;
+        for (size_t m = 0; m < k; ++m)
+            for (size_t i = 0; i < k; ++i) target[i] += near[m] * gram[m][active[i]];
+        blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 1.0, near.data());
+    }
+
+    // Leaves Φᵀ M φ_j of the set before the flip in `row`.
     void shrink(std::int64_t j, size_t place, double factor) {
         active.erase(active.begin() + place);
         if (by_rows) return follow(j, factor);
