@@ -318,3 +318,34 @@ def test_progress_names_the_standard_error(data, capsys):
     assert all("standard error" in line for line in looks)
     assert all("log evidence" in line for line in lines[: -len(looks)])
     assert "nan" not in told
+
+
+# --- columns that are combinations of others ---
+
+
+def of_rank_six(n, d, rng):
+    """Six free columns, or none, and combinations of them: of any eight, some depend on the others."""
+    return rng.standard_normal((n, 6)) @ rng.standard_normal((6, d))
+
+
+@pytest.mark.filterwarnings("ignore:the chains do not agree|the noise variance reached its floor")
+@pytest.mark.parametrize("noise", [1e-3, 0.0])
+@pytest.mark.parametrize("shape", [(80, 26), (30, 100)], ids=["tall", "wide"])
+@pytest.mark.parametrize("form", ["features", "groups", "joint"])
+def test_dependent_columns_and_little_noise(form, shape, noise):
+    """The inverse of their Gram matrix is as large as c there, and rounding must not grow from flip to flip."""
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        X = of_rank_six(*shape, rng)
+        y = X[:, 0] - X[:, 1] + noise * rng.standard_normal(shape[0])
+        y = np.column_stack([y, -y]) if form == "joint" else y
+        options = {"groups": np.arange(shape[1]) // 2} if form == "groups" else {}
+        options |= {"multi_output": "joint"} if form == "joint" else {}
+        model = quick_average(**options).fit(X, y)
+        assert model.score(X, y) > 1 - 1e-4 - 10 * noise**2
+        assert_in_range(model)
+
+
+def assert_in_range(model):
+    p = model.inclusion_probability_
+    assert ((p >= 0) & (p <= 1)).all()

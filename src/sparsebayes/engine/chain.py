@@ -25,6 +25,9 @@ LEAPS = 0.25
 """Share of the blocks with a leap. It costs as much as a block of flips, and is for dense models only."""
 REFRESHED = 8
 """Draws of the same c after which everything is computed from scratch: rank-one updates collect rounding."""
+WORST_CONDITION = 1e5
+"""Condition of M up to which M itself is updated, if it is smaller. In 160 flips with as many columns as rows, log odds
+are 1e-5 off at this condition and worth nothing at 1e7; updates by columns, which are refined, are 1e-4 off at 1e9."""
 FURTHEST = 8
 """A leap changes at most one column in eight."""
 
@@ -89,6 +92,8 @@ class Chain:
     def _put(self, active: IntArray, spectrum: Spectrum) -> None:
         """Hand a set at the present c to the flips, everything from scratch."""
         sets, problem, by_rows = self.sets, self.sets.problem, self.sets.by_rows(len(active))
+        if by_rows and self.c * spectrum.e.max() > WORST_CONDITION:
+            by_rows, spectrum = False, sets.spectrum_by_columns(active)
         others = sets.rows if by_rows else sets.gram_rows(active)
         s, q = spectrum.factors(self.c, others, problem.column_energy, problem.projection)
         odds = sets.prior.log_odds(self.slab)

@@ -40,6 +40,17 @@ class Sums(NamedTuple):
     total: float
 
 
+class Move(NamedTuple):
+    """A flip of column j, as the set before it sees it."""
+
+    row: FloatArray
+    """Φᵀ M φ_j."""
+    factor: float
+    """c/(1 + c s_j) of a column that enters, -c/(1 - c s_j) of one that leaves."""
+    own_q: FloatArray
+    """q_j."""
+
+
 class Flips:
     """A set of columns, and what each column brings given the others.
 
@@ -153,35 +164,29 @@ class Flips:
         """Take column j in or out, if it may move: M ∓ c (Mφ)(Mφ)ᵀ/(1 ± c s)."""
         if not self.movable[j]:
             return
-        if self.inside[j]:
-            novelty, q = self._outside()
-            factor, own_q = -self.c * novelty[j], q[j] / novelty[j]
-            row = self._shrink(j, factor)
+        if self.by_rows:
+            row, factor, own_q = self._follow(j)
         else:
-            row, factor, own_q = self._grow(j)
+            row, factor, own_q = self._shrink(j) if self.inside[j] else self._grow(j)
         self.inside[j] = not self.inside[j]
         self.s = np.maximum(self.s - factor * row**2, 0.0)
         self.q = self.q - np.multiply.outer(row, factor * own_q)
         self.rest = np.maximum(self.rest - factor * own_q**2, TINY)
         self._weigh()
 
-    def _grow(self, j: int) -> tuple[FloatArray, float, FloatArray]:
-        """Take a column into the small matrix; returns Φᵀ M φ_j of the set without it, c/(1 + c s_j), and q_j.
+    def _grow(self, j: int) -> Move:
+        """Take a column into the small matrix.
 
-        Columns that depend on each other make the inverse as large as c. Rounding would then grow from flip to flip;
-        one step of iterative refinement, and s_j and q_j from its result, stop that.
+        Columns that depend on each other make that matrix as large as c. Rounding would then grow from flip to flip.
+        One step of iterative refinement, and s_j and q_j from its result, stop that.
         """
-        if self.by_rows:
-            factor, own_q = self.c / (1 + self.c * self.s[j]), self.q[j]
-            self.active.append(j)
-            return self._follow(j, factor), factor, own_q
         row, active = self.gram_row(j), self.active
         target, gram = row[active], np.reshape(self.gram, (-1, len(row)))
         near = self.inner @ target
         near += self.inner @ (target - near @ gram[:, active] - near / self.c)
         reduced = row - near @ gram
         own_q = self.projection[j] - near @ self.projection[active]
-        factor = self.c / (1 + self.c * max(reduced[j], 0.0))
+        factor = self.c / (1 + self.c * max(float(reduced[j]), 0.0))
         self.inner = np.block(
             [
                 [self.inner + factor * np.outer(near, near), -factor * near[:, None]],
@@ -190,27 +195,32 @@ class Flips:
         )
         self.active.append(j)
         self.gram.append(row)
-        return reduced, factor, own_q
+        return Move(reduced, factor, own_q)
 
-    def _shrink(self, j: int, factor: float) -> FloatArray:
-        """Take a column out of the small matrix; returns Φᵀ M φ_j of the set with it."""
+    def _shrink(self, j: int) -> Move:
+        """Take a column out of the small matrix, which has the digits that s and q of a column inside have lost."""
         place = self.active.index(j)
-        self.active.pop(place)
-        if self.by_rows:
-            return self._follow(j, factor)
         own = self.inner[place]
         reduced: FloatArray = own @ np.array(self.gram) / self.c
+        own_q = own @ self.projection[self.active] / self.c
         others = np.delete(own, place)
         rest = np.delete(np.delete(self.inner, place, axis=0), place, axis=1)
         self.inner = rest - np.outer(others, others) / own[place]
+        self.active.pop(place)
         self.gram.pop(place)
-        return reduced
+        return Move(reduced, -(self.c**2) / own[place], own_q)
 
-    def _follow(self, j: int, factor: float) -> FloatArray:
+    def _follow(self, j: int) -> Move:
         """Update M itself."""
-        image = self.inner @ self.rows[:, j]
+        image, s, own_q = self.inner @ self.rows[:, j], float(self.s[j]), self.q[j]
+        if self.inside[j]:
+            factor = -self.c / max(1 - self.c * s, ROUNDING)
+            self.active.remove(j)
+        else:
+            factor = self.c / (1 + self.c * s)
+            self.active.append(j)
         self.inner = self.inner - factor * np.outer(image, image)
-        return image @ self.rows
+        return Move(image @ self.rows, factor, own_q)
 
     def run(self, choices: FloatArray, picks: FloatArray) -> float:
         """One flip for each random number; adds the states to the sums, and returns the sum of their weights 1/Z.

@@ -100,9 +100,8 @@ class GroupFlips(Flips):
             reduced, change = self._shrink_group(j, place)
             step = change @ self.mean[j, :k] / self.c
         else:
-            change = -self.K[j, :k, :k]
-            step = change @ self.q[columns]
-            reduced = self._grow_group(j, columns)
+            reduced, change, own_q = self._grow_group(j, columns)
+            step = change @ own_q
         # M changes by reducedᵀ change reduced.
         self.rest = np.maximum(self.rest + step @ np.linalg.solve(change, step), TINY)
         self.inside[j] = not self.inside[j]
@@ -111,16 +110,23 @@ class GroupFlips(Flips):
         self.q = self.q + step @ reduced
         self._weigh()
 
-    def _grow_group(self, j: int, columns: IntArray) -> FloatArray:
-        """Take a group into the small matrix; returns Φ_gᵀ M Φ of the set without it."""
-        rows, k = self.gram_rows(columns), len(columns)
-        near = self.inner @ rows[:, self._columns()].T
-        reduced: FloatArray = rows - near.T @ np.concatenate([*self.gram, np.empty((0, rows.shape[1]))])
-        K = self.K[j, :k, :k]
+    def _grow_group(self, j: int, columns: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Take a group into the small matrix; returns Φ_gᵀ M Φ of the set without it, how M changes along it, and Q.
+
+        With a step of iterative refinement, and S and Q from its result, as for single columns.
+        """
+        rows, inside = self.gram_rows(columns), self._columns()
+        target, gram = rows[:, inside].T, np.concatenate([*self.gram, np.empty((0, rows.shape[1]))])
+        near = self.inner @ target
+        near += self.inner @ (target - gram[:, inside].T @ near - near / self.c)
+        reduced: FloatArray = rows - near.T @ gram
+        own_q = self.projection[columns] - near.T @ self.projection[inside]
+        S = 0.5 * (reduced[:, columns] + reduced[:, columns].T)
+        K = np.asarray(np.linalg.inv(S + np.eye(len(columns)) / self.c), dtype=np.float64)
         self.inner = np.block([[self.inner + near @ K @ near.T, -near @ K], [-K @ near.T, K]])
         self.active.append(j)
         self.gram.append(rows)
-        return reduced
+        return reduced, -K, own_q
 
     def _shrink_group(self, j: int, place: slice) -> tuple[FloatArray, FloatArray]:
         """Take a group out of the small matrix; returns Φ_gᵀ M Φ of the set with it, and how M changes along it."""

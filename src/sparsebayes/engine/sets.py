@@ -126,6 +126,10 @@ class Sets:
         """A set as a function of c."""
         if self.by_rows(len(active)):
             return OfRows.of(self.rows[:, active], self.problem.t, self.problem.rest + self.floor)
+        return self.spectrum_by_columns(active)
+
+    def spectrum_by_columns(self, active: IntArray) -> OfColumns:
+        """The same from Φ_Sᵀ Φ_S."""
         return OfColumns.of(self.gram(active), self.problem.projection[active], self.energy)
 
     def log_evidence(self, spectrum: Spectrum, k: int) -> FloatArray:

@@ -20,6 +20,10 @@ LOST = 1e-10
 class Spectrum(Protocol):
     """What a chain asks of the columns that are in."""
 
+    @property
+    def e(self) -> FloatArray:
+        """The eigenvalues."""
+
     def log_volume(self, c: FloatArray) -> FloatArray:
         """log |I + c Φ_S Φ_Sᵀ| for each c."""
 

@@ -177,21 +177,7 @@ struct Flips {
     // Take column j in or out, if it may move.
     void toggle(std::int64_t j) {
         if (!movable(j)) return;
-        double factor;
-        for (size_t o = 0; o < n_outputs; ++o) one_q[o] = q[o * size() + j];
-        if (inside[j]) {
-            const size_t place = std::find(active.begin(), active.end(), j) - active.begin();
-            if (by_rows) {
-                factor = -c / std::max(1 - c * s[j], rounding);
-            } else {
-                find_means();
-                for (size_t o = 0; o < n_outputs; ++o) one_q[o] = mean[o * active.size() + place] / c;
-                factor = -c * c / inner(place, place);
-            }
-            shrink(j, place, factor);
-        } else {
-            factor = grow(j);
-        }
+        const double factor = by_rows ? follow(j) : inside[j] ? shrink(j) : grow(j);
         inside[j] = !inside[j];
         columns::take_squares(size(), factor, row.data(), s.data());
         for (size_t o = 0; o < n_outputs; ++o) {
@@ -201,20 +187,18 @@ struct Flips {
         weigh();
     }
 
-    // Leaves Φᵀ M φ_j of the set before the flip in `row` and q_j in `one_q`; returns c/(1 + c s_j).
+    // All three leave Φᵀ M φ_j of the set before the flip in `row` and q_j in `one_q`; they return c/(1 + c s_j), or
+    // -c/(1 - c s_j) if the column leaves.
     double grow(std::int64_t j) {
-        if (by_rows) {
-            const double factor = c / (1 + c * s[j]);
-            active.push_back(j);
-            follow(j, factor);
-            return factor;
-        }
         const size_t k = active.size();
         Vector own = gram_row(j), target(k);
         near.resize(k);
         for (size_t i = 0; i < k; ++i) target[i] = own[active[i]];
         blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 0.0, near.data());
-        refine(target);
+        for (size_t i = 0; i < k; ++i) target[i] += near[i] / c;
+        for (size_t m = 0; m < k; ++m)
+            for (size_t i = 0; i < k; ++i) target[i] += near[m] * gram[m][active[i]];
+        blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 1.0, near.data());
         row = own;
         columns::add_rows(size(), near.data(), gram, row.data());
         for (size_t o = 0; o < n_outputs; ++o) {
@@ -229,36 +213,33 @@ struct Flips {
         return factor;
     }
 
-    // One step of iterative refinement of near = -(Φ_SᵀΦ_S + I/c)⁻¹ target.
-    void refine(Vector &target) {
-        const size_t k = active.size();
-        for (size_t i = 0; i < k; ++i) target[i] += near[i] / c;
-        for (size_t m = 0; m < k; ++m)
-            for (size_t i = 0; i < k; ++i) target[i] += near[m] * gram[m][active[i]];
-        blas::multiply(k, k, -1.0, inner.at.data(), target.data(), 1.0, near.data());
-    }
-
-    // Leaves Φᵀ M φ_j of the set before the flip in `row`.
-    void shrink(std::int64_t j, size_t place, double factor) {
-        active.erase(active.begin() + place);
-        if (by_rows) return follow(j, factor);
-        const size_t k = active.size() + 1;
+    double shrink(std::int64_t j) {
+        const size_t k = active.size(), place = std::find(active.begin(), active.end(), j) - active.begin();
+        find_means();
+        for (size_t o = 0; o < n_outputs; ++o) one_q[o] = mean[o * k + place] / c;
         near.assign(&inner(0, place), &inner(0, place) + k);
+        const double factor = -c * c / near[place];
         for (size_t b = 0; b < k; ++b) columns::add(k, -near[b] / near[place], near.data(), &inner(0, b));
         inner.drop(place);
         for (double &each : near) each /= c;
         std::fill(row.begin(), row.end(), 0.0);
         columns::add_rows(size(), near.data(), gram, row.data());
-        gram.erase(gram.begin() + place);
+        active.erase(active.begin() + place), gram.erase(gram.begin() + place);
+        return factor;
     }
 
     // Update M itself.
-    void follow(std::int64_t j, double factor) {
+    double follow(std::int64_t j) {
         Vector column(n_rows), image(n_rows);
         for (size_t i = 0; i < n_rows; ++i) column[i] = rows[i * size() + j];
         blas::multiply(n_rows, n_rows, 1.0, inner.at.data(), column.data(), 0.0, image.data());
+        for (size_t o = 0; o < n_outputs; ++o) one_q[o] = q[o * size() + j];
+        const double factor = inside[j] ? -c / std::max(1 - c * s[j], rounding) : c / (1 + c * s[j]);
         for (size_t b = 0; b < n_rows; ++b) columns::add(n_rows, -factor * image[b], image.data(), &inner(0, b));
         blas::multiply(size(), n_rows, 1.0, rows, image.data(), 0.0, row.data());
+        if (inside[j]) active.erase(std::find(active.begin(), active.end(), j));
+        else active.push_back(j);
+        return factor;
     }
 
     double run(const Vector &choices, const Vector &picks) {
