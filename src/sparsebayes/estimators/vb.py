@@ -183,7 +183,7 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
         known = np.unique(classes) if first else self.classes_
         strangers = np.setdiff1d(y, known)
         if len(strangers):
-            raise ValueError(f"y holds {strangers[0]!r}, which is not among classes={known.tolist()}")
+            raise ValueError(f"y holds {strangers.tolist()[0]!r}, which is not among classes={known.tolist()}")
         if len(known) < 2:
             raise ValueError(f"classes={known.tolist()} has one class only; at least 2 are needed")
         weight = checked_weight(sample_weight, X)
