@@ -6,16 +6,15 @@ rule, and where neither price nor hyper-prior has a say, σ² follows every acti
 and then.
 """
 
-from collections import deque
 from dataclasses import dataclass, replace
-from itertools import starmap
 
 import numpy as np
 
 from sparsebayes.core.posterior import relevance
 from sparsebayes.core.prices import Marginal
+from sparsebayes.core.priors import Moves
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
-from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
+from sparsebayes.engine.loop import Callback, Info, Trace
 from sparsebayes.engine.state import Snapshot, state_of
 
 AT_ONCE = 100
@@ -64,50 +63,61 @@ class Ascent:
         self.lost = False
         """Whether digits were lost on the way."""
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
+        self._price = problem.marginal_price if self._uniform else self._own_price
         self.state.survey(self._price(self.state.n_units))
 
     def run(self, limits: Limits, trace: Trace, max_iter: int, callback: Callback | None = None) -> bool:
-        """Step until no allowed action gains more than the limit; says whether that was reached."""
+        """Step until no allowed action gains more than the limit. Returns whether that was reached."""
         self.limits, self.n_actions = limits, 0
         self.additions_left = limits.max_additions
         # A climb with few additions is too short for joint steps.
         limited = limits.hold_noise and limits.max_additions < UNLIMITED
         self.joint = self.problem.is_scale_free and not limited
         self.follows = self.joint and not limits.hold_noise
-        self.ahead = 1 if callback is not None or not self._uniform else max_iter
-        self.made: deque[Info] = deque()
-        settings = Settings(limits.tol, max_iter, callback)
+        # A callback sees, and may stop, every single action; a price that differs by column depends on all before.
+        self.at_once = AT_ONCE if callback is None and self._uniform else 1
         for novelty in (limits.min_novelty, *NOVELTIES):
             self.limits = replace(limits, min_novelty=max(novelty, limits.min_novelty))
             try:
-                return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
+                return self._climb(trace, max_iter, callback)
             except BREAKDOWNS:
                 self.state, self.lost = state_of(self.problem, self.sound), True
-                self.made.clear()
+        return False
+
+    def _climb(self, trace: Trace, max_iter: int, callback: Callback | None) -> bool:
+        left, stop = max_iter, False
+        while left > 0 and not stop:
+            made = self._steps(left)
+            stop = trace.add(made, callback)
+            if made[-1].change <= self.limits.tol:
+                return True
+            left -= len(made)
         return False
 
     def snapshot(self) -> Snapshot:
         """Where the climb is now, from scratch."""
         return Snapshot.of(self.state, self._price(self.state.n_units))
 
-    def _step(self) -> Info:
-        """The next action, or the last look at the noise."""
-        if not self.made and not self._actions():
-            if self.joint and self.state.age:
-                self.state.joint_step(self.limits.tol, NOISE_FLOOR if self.follows else 0.0)
-            self.state.survey(self._price(self.state.n_units))
-            if not self._actions() and not self._drop_worthless():
-                return self._noise()
-        return self.made.popleft()
+    def _steps(self, most: int) -> list[Info]:
+        """The next actions, or the last look at the noise."""
+        if made := self._actions(most):
+            return made
+        if self.joint and self.state.age:
+            self.state.joint_step(self.limits.tol, NOISE_FLOOR if self.follows else 0.0)
+        moves = Moves(*self.state.survey(self._price(self.state.n_units)))
+        if made := self._actions(most):
+            return made
+        any_worthless = self.joint and not moves.worth[self.state.active].all()
+        return (self._drop_worthless() if any_worthless else []) or [self._noise()]
 
-    def _drop_worthless(self) -> bool:
-        """Take out columns that would rather be out, although each deletion gains less than `tol`; says if any did.
+    def _drop_worthless(self) -> list[Info]:
+        """Take out columns that would rather be out, although each deletion gains less than `tol`.
 
         Joint steps leave many behind that bring nothing. One at a time: of two copies, each is worthless beside the
         other.
         """
-        state, problem = self.state, self.problem
-        while self.joint and state.n_active:
+        state, problem, made = self.state, self.problem, list[Info]()
+        while state.n_active:
             active, alpha, var = np.array(state.active, dtype=np.intp), state.alpha_inside, state.Sigma.diagonal()
             prior = problem.prior.of(active).at_noise(state.noise)
             s, q = relevance(alpha, var) / var, state.mean / var
@@ -117,13 +127,13 @@ class Ascent:
             present = np.where(worthless, prior.gain(alpha, s, q), np.inf)
             before, j = state.objective, int(active[np.argmin(present)])
             action = state.move(j, np.inf)
-            self.made.append(Info(before, np.inf, state.n_active, state.jitter, action))
-        return bool(self.made)
+            made.append(Info(before, np.inf, state.n_active, state.jitter, action))
+        return made
 
-    def _actions(self) -> bool:
-        """The best actions, and what is due after every few of them; says whether there was any."""
+    def _actions(self, most: int) -> list[Info]:
+        """The best actions, and what is due after every few of them; none if no action gains enough."""
         limits, every, due = self.limits, REFRESH_EVERY, "noise"
-        until = min(self.ahead, AT_ONCE - self.n_actions % AT_ONCE)
+        until = min(most, self.at_once, AT_ONCE - self.n_actions % AT_ONCE)
         early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
         if early:
             until, every = min(until, EARLY_ACTIONS - self.n_actions), 1
@@ -133,14 +143,13 @@ class Ascent:
             due = "refresh"
         allowed = limits.tol, self.additions_left, limits.min_novelty
         follows = self.follows and not early
-        made = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
-        self.made.extend(starmap(Info, made))
-        self.ahead = max(self.ahead - len(made), 1)
+        steps = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
+        made = list(map(Info._make, steps))
         self.n_actions += len(made)
-        self.additions_left -= [action for *_, action in made].count("add")
+        self.additions_left -= [info.action for info in made].count("add")
         if made and self.n_actions % AT_ONCE == 0:
             self._check_digits()
-        return bool(made)
+        return made
 
     def _check_digits(self) -> None:
         """Compare the objective with that from scratch."""
@@ -160,8 +169,6 @@ class Ascent:
             state.set_scales(state.alpha_inside, self.problem.next_noise(state))
         return Info(before, to_gain, state.n_active, state.jitter, "noise")
 
-    def _price(self, k: int) -> Marginal:
-        """What one unit more costs a model of k units, the present one, and what one of those inside saves."""
-        if not self._uniform:
-            return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
-        return self.problem.marginal_price(k)
+    def _own_price(self, k: int) -> Marginal:
+        """The marginal price of the present model, whatever its number of units k, where prices differ by column."""
+        return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))

@@ -2,9 +2,9 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 FIND_STEPS = 1000
 """A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
@@ -12,8 +12,7 @@ FIND_STEPS = 1000
 State = TypeVar("State")
 
 
-@dataclass
-class Info:
+class Info(NamedTuple):
     """What is reported of one step."""
 
     objective: float
@@ -24,6 +23,10 @@ class Info:
     jitter: float = 0.0
     """Largest relative jitter that a Cholesky factor needed."""
     action: str = ""
+
+
+Callback = Callable[[int, Info], bool | None]
+"""Called after each step; return True to stop this loop and all later ones of the same fit."""
 
 
 @dataclass
@@ -42,9 +45,20 @@ class Trace:
         """Number of steps that needed numerical rescue."""
         return sum(info.jitter > 0 for info in self.infos)
 
-
-Callback = Callable[[int, Info], bool | None]
-"""Called after each step; return True to stop this loop and all later ones of the same fit."""
+    def add(self, steps: Iterable[Info], callback: Callback | None = None) -> bool:
+        """Append steps that were made, and report each to the callback. Returns whether it asks to stop."""
+        stop = False
+        for info in steps:
+            if not math.isfinite(info.objective):
+                raise FloatingPointError(
+                    f"the log evidence became {info.objective} at step {len(self.infos) + 1} with {info.n_active} "
+                    "active weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise "
+                    "precision"
+                )
+            self.infos.append(info)
+            if callback is not None and callback(len(self.infos), info):
+                stop = True
+        return stop
 
 
 @dataclass(frozen=True)
@@ -69,19 +83,12 @@ def iterate(
 ) -> tuple[State, bool]:
     """Step until `info.change <= tol`, at most `max_iter` times, or until the callback asks to stop.
 
-    Says whether the tolerance was reached.
+    Returns whether the tolerance was reached.
     """
-    tol, callback = settings.tol, settings.callback
     for _ in range(settings.max_iter):
         state, info = step(state)
-        if not math.isfinite(info.objective):
-            raise FloatingPointError(
-                f"the log evidence became {info.objective} at step {len(trace.infos) + 1} with {info.n_active} active "
-                "weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise precision"
-            )
-        trace.infos.append(info)
-        stop = callback is not None and callback(len(trace.infos), info)
-        if info.change <= tol:
+        stop = trace.add((info,), settings.callback)
+        if info.change <= settings.tol:
             return state, True
         if stop:
             break

@@ -71,7 +71,7 @@ def inside_blocks(
     return S, (precision @ mean[units][:, :, None])[:, :, 0]
 
 
-def search_blocks(model: "State | Snapshot", units: IntArray) -> tuple[FloatArray, FloatArray]:
+def search_blocks(model: "State", units: IntArray) -> tuple[FloatArray, FloatArray]:
     """The same under the model of a Gaussian search."""
     beta, problem = 1 / model.noise, model.problem
     Q = beta * (problem.projection - model.gram @ model.mean)
@@ -80,9 +80,10 @@ def search_blocks(model: "State | Snapshot", units: IntArray) -> tuple[FloatArra
     return unit_blocks(Surroundings(own, beta * model.gram, Q, active, model.alpha, model.mean, model.Sigma), units)
 
 
-def unit_moves(model: "State | Snapshot", price: Marginal) -> Moves:
+def unit_moves(model: "State", price: Marginal) -> Moves:
     """The best change of every unit, given all others; a copy of a column in the model has no move."""
     problem, inside = model.problem, np.isfinite(model.alpha)
     prices, blocks = price.of(inside, problem.price.nats), partial(search_blocks, model)
     moves = problem.prior.at_noise(model.noise).moves(*model.factors(), model.alpha, prices, blocks)
-    return moves._replace(gain=np.where((model.copies > 0) & ~inside, 0.0, moves.gain))
+    copy = (model.copies > 0) & ~inside
+    return moves._replace(alpha=np.where(copy, np.inf, moves.alpha), gain=np.where(copy, 0.0, moves.gain))

@@ -6,8 +6,8 @@ section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.p
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -122,16 +122,17 @@ class State:
         """Σ 1/α."""
         return float((1 / self.alpha_inside).sum())
 
-    def survey(self, price: Marginal) -> None:
-        """Everything from scratch; then the working set is chosen anew."""
+    def survey(self, price: Marginal) -> Moves:
+        """Everything from scratch; then the working set is chosen anew. Returns the best change of every unit."""
         self.working = np.arange(self.problem.n_columns)
         self.refresh()
-        outside = np.flatnonzero(np.isinf(self.alpha))
-        brings = self.moves(price).gain[outside]
+        outside, moves = np.flatnonzero(np.isinf(self.alpha)), self.moves(price)
+        brings = moves.gain[outside]
         order = rank_candidates(brings, self.S[outside], typical(self.Q[outside]))
         count = working_set_size(self.problem.n_columns)
         self.working = outside[order[:count]]
         self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
+        return moves
 
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
@@ -359,25 +360,33 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         start.active.tolist(),
         start.alpha.tolist(),
         start.noise,
+        _constants(),
+        working_set_size(n),
         a=rules.a,
         b=_per_column(rules.b, n),
         rate=rules.rate,
         min_alpha=rules.min_alpha,
         positive=rules.positive,
         nats=_per_column(problem.price.nats, n),
-        copy=COPY,
-        lost_digits=LOST_DIGITS,
-        working=working_set_size(n),
-        prefetch=PREFETCH,
-        min_share_left=MIN_SHARE_LEFT,
-        jitter_ladder=list(JITTER_LADDER),
-        step_parts=list(STEP_PARTS),
-        longest=LONGEST,
-        min_gamma=MIN_GAMMA,
-        damping=DAMPING,
     )
     state.problem = problem
     return state
+
+
+@cache
+def _constants() -> "_native.Constants":
+    """All constants of the compiled state."""
+    return compiled.native.Constants(
+        copy=COPY,
+        lost_digits=LOST_DIGITS,
+        min_share_left=MIN_SHARE_LEFT,
+        prefetch=PREFETCH,
+        jitter_ladder=JITTER_LADDER,
+        step_parts=STEP_PARTS,
+        longest=LONGEST,
+        min_gamma=MIN_GAMMA,
+        damping=tuple(DAMPING),
+    )
 
 
 def _per_column(value: FloatArray | float, n: int) -> FloatArray:
@@ -403,20 +412,23 @@ class Snapshot:
     objective: float
     residual: float
     gamma_sum: float
+    best_moves: Moves
+    """The best change of every unit, given all others."""
 
     @classmethod
     def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
         """Where the state is now."""
-        state.survey(price)
+        moves = Moves(*state.survey(price))
         active = np.array(state.active, dtype=np.intp)
         alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
         if isinstance(state, State):
-            posterior = state.posterior
+            posterior = replace(state.posterior, known_covariance=Sigma)
         else:
             var = Sigma.diagonal()
             zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
-            posterior = GaussianPosterior(state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter)
-        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum
+            known = state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter, Sigma
+            posterior = GaussianPosterior(*known)
+        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum, moves
         return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
 
     @property
@@ -450,13 +462,3 @@ class Snapshot:
         prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
         model = self.alpha[active], self.posterior.mean, self.Sigma
         return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)
-
-    @cached_property
-    def best_moves(self) -> Moves:
-        """The best change of every unit, given all others."""
-        return self.moves()
-
-    def moves(self) -> Moves:
-        """The best change of every unit, given all others."""
-        price = Marginal.at(self.problem.price, self.problem.prior.units(self.active))
-        return unit_moves(self, price)

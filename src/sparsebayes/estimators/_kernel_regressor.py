@@ -177,13 +177,16 @@ def choose_regression_kernel(
     model: Any, X: FloatArray, y: FloatArray, weight: FloatArray, *, flat_intercept: bool
 ) -> ChosenKernel:
     """The kernel of a regressor; a γ by evidence is that of all outputs with any spread together."""
-    targets = [
-        Target.of(output, weight, fit_intercept=flat_intercept, flat=flat_intercept)
-        for output in y.reshape(len(y), -1).T
-    ]
-    spread = [target.t / np.sqrt(weight) for target in targets if not target.constant]
-    T = np.stack(spread, axis=1) if spread else np.empty((len(X), 0))
-    return choose_kernel(model, X, T, weight, regression_signal, flat_intercept=flat_intercept)
+
+    def standard() -> FloatArray:
+        targets = [
+            Target.of(output, weight, fit_intercept=flat_intercept, flat=flat_intercept)
+            for output in y.reshape(len(y), -1).T
+        ]
+        spread = [target.t / np.sqrt(weight) for target in targets if not target.constant]
+        return np.stack(spread, axis=1) if spread else np.empty((len(X), 0))
+
+    return choose_kernel(model, X, standard, weight, regression_signal, flat_intercept=flat_intercept)
 
 
 class Fitted(NamedTuple):

@@ -177,38 +177,32 @@ def in_data_units(
     alpha: FloatArray,
     scale: FloatArray,
     reference: FloatArray,
+    level: tuple[float, float] | None,
     **known: Any,
 ) -> LinearFit:
     """A posterior of standardised weights as one of weights per unit of input, columns in their own order.
 
-    `scale` and `reference` belong to all columns of the design; what else is `known` of the fit is taken as it is. An
-    intercept is brought in by `with_flat_intercept` or `with_ones_column`.
+    `scale` and `reference` belong to all columns of the design. `level` is the mean and variance of a flat intercept,
+    which is independent of the weights at the reference; a column of ones becomes one by `with_ones_column`. What else
+    is `known` of the fit is taken as it is.
     """
     order = np.argsort(columns)
     columns = columns[order]
-    unit = scale[columns]
-    return LinearFit(
-        LinearBasis(columns, reference[columns]),
-        posterior.mean[order] / unit,
-        posterior.root[:, order] / unit,
-        posterior.diagonal[order] / unit**2,
-        posterior.sign,
-        columns,
-        alpha[order] * unit**2,
-        posterior.gamma[order],
-        **known,
-    )
-
-
-def with_flat_intercept(fit: LinearFit, level: float, variance: float) -> LinearFit:
-    """The same with an intercept at the reference that is independent of the weights."""
-    if fit.sign > 0:
-        root, diagonal = np.zeros((len(fit.root) + 1, fit.root.shape[1] + 1)), np.append(fit.diagonal, 0.0)
-        root[:-1, :-1], root[-1, -1] = fit.root, np.sqrt(variance)
-    else:
-        root, diagonal = np.pad(fit.root, ((0, 0), (0, 1))), np.append(fit.diagonal, variance)
-    basis = replace(fit.basis, ones=True)
-    return replace(fit, basis=basis, mean=np.append(fit.mean, level), root=root, diagonal=diagonal)
+    unit, n, ones = scale[columns], len(columns), level is not None
+    mean, diagonal = np.zeros(n + ones), np.zeros(n + ones)
+    mean[:n], diagonal[:n] = posterior.mean[order] / unit, posterior.diagonal[order] / unit**2
+    rows, in_root = len(posterior.root), ones and posterior.sign > 0
+    root = np.zeros((rows + in_root, n + ones))
+    root[:rows, :n] = posterior.root[:, order] / unit
+    if level is not None:
+        mean[n] = level[0]
+        if in_root:
+            root[rows, n] = np.sqrt(level[1])
+        else:
+            diagonal[n] = level[1]
+    basis = LinearBasis(columns, reference[columns], ones)
+    precision, gamma = alpha[order] * unit**2, posterior.gamma[order]
+    return LinearFit(basis, mean, root, diagonal, posterior.sign, columns, precision, gamma, **known)
 
 
 def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
@@ -251,12 +245,11 @@ def glm_fit(
         result.alpha,
         design.unit / unit,
         reference,
+        (centre + unit * result.level, unit**2 * result.level_variance) if problem.flat_intercept else None,
         **_told(problem.price, result, n_features, per_unit),
         **known,
     )
-    if problem.flat_intercept:
-        return with_flat_intercept(fit, centre + unit * result.level, unit**2 * result.level_variance)
-    return with_ones_column(fit, n_features)
+    return fit if problem.flat_intercept else with_ones_column(fit, n_features)
 
 
 @dataclass(frozen=True)
@@ -296,14 +289,13 @@ class Units:
             result.alpha,
             self.scale,
             problem.design.origin,
+            (self.centre, noise / problem.n_weighted) if problem.flat_intercept else None,
             **_told(problem.price, result, n_features, per_unit),
             noise_variance=noise,
             freedom=np.inf if problem.known_noise else max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,
         )
-        if problem.flat_intercept:
-            return with_flat_intercept(fit, self.centre, noise / problem.n_weighted)
-        return with_ones_column(fit, n_features)
+        return fit if problem.flat_intercept else with_ones_column(fit, n_features)
 
 
 def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> LinearFit:
