@@ -7,10 +7,10 @@ import pytest
 
 from sparsebayes.core.groups import Grouped
 from sparsebayes.core.priors import ARD
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.state import Snapshot, State
+from sparsebayes.engine.state import State
 
 GROUPS = np.repeat(np.arange(6), [3, 2, 4, 1, 3, 2])[np.random.default_rng(0).permutation(15)]
 """Six groups, of which the columns stand in no order."""

@@ -14,8 +14,9 @@ import sparsebayes
 from sparsebayes.core.prices import Marginal, PerUnit
 from sparsebayes.core.priors import ARD, Laplace, NonNegative
 from sparsebayes.engine import compiled
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.least_squares import NOISE_FLOOR, Solution, empty
-from sparsebayes.engine.state import Snapshot, State, state_of
+from sparsebayes.engine.state import State, state_of
 
 PRIORS = {
     "flat": lambda m: ARD(),

@@ -129,8 +129,20 @@ class _NoBound:
         raise NotImplementedError(f"{type(self).__name__} has no Gaussian lower bound: use Laplace's method")
 
 
+class _Location:
+    """A likelihood of t - η that is largest at η = t."""
+
+    def centre(self, t: FloatArray) -> FloatArray | Scalar:
+        """The observation."""
+        return t
+
+    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
+        """The distance from the level."""
+        return np.abs(t - level)
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Location):
     """Gaussian noise: p(t | η) = N(t; η, σ²), with a Gamma(c, d) hyper-prior on 1/σ². Expansion and bound are exact."""
 
     noise: float = 1.0
@@ -157,14 +169,6 @@ class Gaussian:
     def bound(self, t: FloatArray, contact: FloatArray) -> Sites:
         """The log density itself."""
         return expansion(self, t, np.zeros_like(t))
-
-    def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """The observation."""
-        return t
-
-    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """The distance from the level."""
-        return np.abs(t - level)
 
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
@@ -253,7 +257,7 @@ class Poisson(_Fixed, _NoBound):
 
 
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(_Location):
     """Noise with heavy tails: (t - η)/σ has Student's distribution with ν degrees of freedom.
 
     The log density is convex in z = (t - η)², so its tangent in z is a Gaussian lower bound. It is the bound of the
@@ -305,14 +309,6 @@ class StudentT:
         precision = self.mixing(contact**2) / self.noise
         const = self._log_density_at(contact**2) + 0.5 * precision * contact**2
         return Sites(precision, precision * t, const - 0.5 * precision * t**2)
-
-    def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """The observation."""
-        return t
-
-    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """The distance from the level."""
-        return np.abs(t - level)
 
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule

@@ -7,15 +7,19 @@ and then.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from sparsebayes.core.posterior import relevance
+from sparsebayes.core.posterior import GaussianPosterior, relevance
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
 from sparsebayes.engine.loop import Callback, Info, Trace
-from sparsebayes.engine.state import Snapshot, state_of
+from sparsebayes.engine.moves import column_factors
+from sparsebayes.engine.state import AnyState, State, state_of
 
 AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed, and digits are checked."""
@@ -38,6 +42,77 @@ the same evidence."""
 JOINT_EVERY = 15
 """All precisions move together every 15 actions: neighbouring columns take as many to share their work. Half or
 twice as many end at evidences that differ by less than their scatter."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that is known of a model at the end of a search, from scratch and for every candidate."""
+
+    problem: LeastSquares
+    active: IntArray
+    alpha: FloatArray
+    """Of all candidates; ∞ outside the model."""
+    noise: float
+    S: FloatArray
+    Q: FloatArray
+    posterior: GaussianPosterior
+    Sigma: FloatArray
+    gram: FloatArray
+    copies: IntArray
+    evidence: float
+    objective: float
+    residual: float
+    gamma_sum: float
+    best_moves: Moves
+    """The best change of every unit, given all others."""
+
+    @classmethod
+    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
+        """Where the state is now."""
+        moves = Moves(*state.survey(price))
+        active = np.array(state.active, dtype=np.intp)
+        alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
+        if isinstance(state, State):
+            posterior = replace(state.posterior, known_covariance=Sigma)
+        else:
+            var = Sigma.diagonal()
+            zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
+            known = state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter, Sigma
+            posterior = GaussianPosterior(*known)
+        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum, moves
+        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
+
+    @property
+    def solution(self) -> Solution:
+        """The model."""
+        return Solution(self.active, self.alpha[self.active], self.noise)
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """s and q of every candidate."""
+        return column_factors(self)
+
+    @property
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self.posterior.mean
+
+    @property
+    def variance_sum(self) -> float:
+        """Σ 1/α of the model."""
+        return float((1 / self.alpha[self.active]).sum())
+
+    @property
+    def priced_evidence(self) -> float:
+        """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
+        return self.evidence - self.problem.total_price(self.active)
+
+    @cached_property
+    def best_exchanges(self) -> Exchange:
+        """The best replacement of every column in the model."""
+        p, active = self.problem, self.active
+        prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
+        model = self.alpha[active], self.posterior.mean, self.Sigma
+        return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)
 
 
 @dataclass(frozen=True)
@@ -152,13 +227,14 @@ class Ascent:
         return made
 
     def _check_digits(self) -> None:
-        """Compare the objective with that from scratch."""
+        """Compute everything from scratch, and compare the objective."""
         state = self.state
-        here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
-        objective = state_of(self.problem, here).objective
-        if objective > self.highest:
-            self.sound, self.highest = here, objective
-        if not abs(objective - state.objective) <= DIGITS_LOST * (1 + abs(objective)):
+        updated = state.objective
+        state.refresh()
+        if state.objective > self.highest:
+            here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
+            self.sound, self.highest = here, state.objective
+        if not abs(updated - state.objective) <= DIGITS_LOST * (1 + abs(state.objective)):
             raise FloatingPointError("rank-one updates have lost their digits")
 
     def _noise(self) -> Info:

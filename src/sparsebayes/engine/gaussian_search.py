@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.prices import is_free
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.state import Snapshot
 
 LOW_NOISE_GAIN = 0.5
 """The noise is held low until no action gains more nats than this: finer work waits for the real noise.

@@ -20,7 +20,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns, Design
 
 if TYPE_CHECKING:
-    from sparsebayes.engine.state import AnyState, Snapshot
+    from sparsebayes.engine.ascent import Snapshot
+    from sparsebayes.engine.state import AnyState
 
 NOISE_FLOOR = 1e-8
 """Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""

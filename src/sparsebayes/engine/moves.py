@@ -12,7 +12,8 @@ from sparsebayes.core.priors import Moves
 from sparsebayes.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from sparsebayes.engine.state import Snapshot, State
+    from sparsebayes.engine.ascent import Snapshot
+    from sparsebayes.engine.state import State
 
 
 def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:

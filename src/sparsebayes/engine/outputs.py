@@ -14,11 +14,11 @@ import numpy as np
 from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.gaussian_search import certificate, search
 from sparsebayes.engine.least_squares import LOST_DIGITS, NOISE_FLOOR, LeastSquares, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.result import Result
-from sparsebayes.engine.state import Snapshot
 
 MAX_TURNS = 50
 """Turns between the outputs' noise and everything else. Each closes most of the distance: five are usual."""

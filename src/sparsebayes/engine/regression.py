@@ -8,12 +8,12 @@ from sparsebayes.core.scales import NoiseRule, ScaleRule, em, mackay, noise_em, 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch, reweighted
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.gaussian_search import certificate, search
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Noise, NoiseStep, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
-from sparsebayes.engine.state import Snapshot
 
 Find = Callable[[LeastSquares, Lasso | None, Trace, Settings], Solution]
 

@@ -6,21 +6,19 @@ section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.p
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from sparsebayes.core.evidence import log_evidence, log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER, typical
-from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
+from sparsebayes.core.posterior import posterior_from_gram
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
 from sparsebayes.core.scales import MIN_SHARE_LEFT, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
-from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
 from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
@@ -391,74 +389,3 @@ def _constants() -> "_native.Constants":
 
 def _per_column(value: FloatArray | float, n: int) -> FloatArray:
     return value if isinstance(value, np.ndarray) else np.full(n, value, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All that is known of a model at the end of a search, from scratch and for every candidate."""
-
-    problem: LeastSquares
-    active: IntArray
-    alpha: FloatArray
-    """Of all candidates; ∞ outside the model."""
-    noise: float
-    S: FloatArray
-    Q: FloatArray
-    posterior: GaussianPosterior
-    Sigma: FloatArray
-    gram: FloatArray
-    copies: IntArray
-    evidence: float
-    objective: float
-    residual: float
-    gamma_sum: float
-    best_moves: Moves
-    """The best change of every unit, given all others."""
-
-    @classmethod
-    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
-        """Where the state is now."""
-        moves = Moves(*state.survey(price))
-        active = np.array(state.active, dtype=np.intp)
-        alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
-        if isinstance(state, State):
-            posterior = replace(state.posterior, known_covariance=Sigma)
-        else:
-            var = Sigma.diagonal()
-            zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
-            known = state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter, Sigma
-            posterior = GaussianPosterior(*known)
-        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum, moves
-        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
-
-    @property
-    def solution(self) -> Solution:
-        """The model."""
-        return Solution(self.active, self.alpha[self.active], self.noise)
-
-    def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate."""
-        return column_factors(self)
-
-    @property
-    def mean(self) -> FloatArray:
-        """μ."""
-        return self.posterior.mean
-
-    @property
-    def variance_sum(self) -> float:
-        """Σ 1/α of the model."""
-        return float((1 / self.alpha[self.active]).sum())
-
-    @property
-    def priced_evidence(self) -> float:
-        """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
-        return self.evidence - self.problem.total_price(self.active)
-
-    @cached_property
-    def best_exchanges(self) -> Exchange:
-        """The best replacement of every column in the model."""
-        p, active = self.problem, self.active
-        prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
-        model = self.alpha[active], self.posterior.mean, self.Sigma
-        return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)

@@ -19,7 +19,7 @@ from sparsebayes.core.priors import ARD
 from sparsebayes.core.statistics import SiteMoments, SiteSums
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.products import from_products
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.gaussian_search import finish
 from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.loop import Info, Settings, Trace
@@ -27,7 +27,6 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.scale_fit import fit_scales
 from sparsebayes.engine.search import MIN_RISE
-from sparsebayes.engine.state import Snapshot
 from sparsebayes.engine.view import Mode
 
 NARROW_PASSES = 50
