@@ -82,12 +82,12 @@ class InclusionPrior:
 
     @cached_property
     def _known_odds(self) -> dict[int, FloatArray]:
-        """By c, as far as they were asked for."""
+        """Computed values, by c."""
         return {}
 
     @cached_property
     def _known_sizes(self) -> dict[int, FloatArray]:
-        """By k, as far as they were asked for."""
+        """Computed values, by k."""
         return {}
 
     def log_size(self, k: int) -> FloatArray:

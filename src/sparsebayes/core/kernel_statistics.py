@@ -1,4 +1,4 @@
-"""What kernel models ask of blocks of rows: a sample of them, and statistics of kernel columns made where they are."""
+"""Statistics of blocks of rows for kernel models: a random sample, and sums over kernel columns."""
 
 import zlib
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class RowSample:
     size: int
     seed: int
     labels: Any = None
-    """Classes, sorted, whose rows count with other rates."""
+    """Classes, sorted, whose rows are drawn at rates of their own."""
     rates: FloatArray | None = None
     """Rate of each class."""
 
@@ -128,8 +128,8 @@ class HeldOutError:
         Phi = X - like(fit.basis.reference, X)
         if fit.basis.ones:
             Phi = namespace_of(X).concatenate([Phi, like(np.ones((X.shape[0], 1)), X)], 1)
-        felt = Phi @ like(fit.root.T, X)
-        spread = Phi**2 @ like(fit.diagonal, X) + fit.sign * (felt * felt).sum(1)
+        projected = Phi @ like(fit.root.T, X)
+        spread = Phi**2 @ like(fit.diagonal, X) + fit.sign * (projected * projected).sum(1)
         mean, variance = (np.asarray(to_numpy(each)) for each in (Phi @ like(fit.mean, X), spread))
         t = np.asarray(to_numpy(block.t), dtype=np.float64).reshape(len(mean), -1)[:, self.output]
         weight = np.ones(len(t)) if block.weight is None else np.asarray(block.weight, dtype=np.float64)

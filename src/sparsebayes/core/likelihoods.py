@@ -121,11 +121,11 @@ class _NoBound:
         raise NotImplementedError(f"{type(self).__name__} has no Gaussian lower bound: use Laplace's method")
 
     def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """Of no use without a bound."""
+        """Zero: without a bound it is not used."""
         return 0.0
 
     def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """There is no bound to touch."""
+        """There is none, because there is no bound."""
         raise NotImplementedError(f"{type(self).__name__} has no Gaussian lower bound: use Laplace's method")
 
 

@@ -37,11 +37,11 @@ class DenseRows(OnTheFly):
     root_weight: FloatArray
     _offset: FloatArray | None = field(default=None, repr=False)
     _gram: list[FloatArray] = field(default_factory=list, repr=False)
-    """The Gram matrix with unit weights, once it was asked for."""
+    """The Gram matrix with unit weights, once it is computed."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _square: list[FloatArray] = field(default_factory=list, repr=False)
     _entry_squares: list[FloatArray] = field(default_factory=list, repr=False)
-    """(X - mean)², once it was asked for."""
+    """(X - mean)², once it is computed."""
     _few_products: bool = False
     """Whether a search will ask for few of the columns' products, so that no Gram matrix is formed for it."""
 
@@ -163,7 +163,7 @@ class DenseRows(OnTheFly):
         return replace(DenseRows.of(np.ascontiguousarray(R)), _gram=[self.gram()])
 
     def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:
-        """Φᵀ diag(weight) Φ, over blocks of rows; a shared weight costs one pass in a lifetime."""
+        """Φᵀ diag(weight) Φ, over blocks of rows; with a shared weight it is computed once."""
         if np.ndim(weight):
             return self._gram_pass(np.asarray(weight))
         if not self._gram:
@@ -191,7 +191,7 @@ class DenseRows(OnTheFly):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """The Gram matrix with unit weights, if it was ever asked for or is small."""
+        """The Gram matrix with unit weights, if it was computed before or is small."""
         if not self._gram and not self._few_products and self.n_columns <= min(NARROW, self.n_rows):
             self.gram()
         return self._gram[0] if self._gram else None

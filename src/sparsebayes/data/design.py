@@ -1,4 +1,4 @@
-"""What the engine asks of a design Φ: nothing else is known outside of this room about where rows live.
+"""The interface of a design Φ: the engine knows nothing else about how rows are stored.
 
 `Columns` is enough for a model on columns that it keeps; `Design` is what a search asks of all candidate columns. Both
 are in standard units: centred and scaled as the data source was told to. A new data source is one class with the
@@ -67,7 +67,7 @@ class Design(Columns, Protocol):
         """The columns measured from their weighted mean."""
 
     def gram_column(self, j: int, ahead: Callable[[], IntArray]) -> FloatArray:
-        """Φᵀφ_j; in the same pass may be computed what `ahead` expects to be asked for next."""
+        """Φᵀφ_j. The same pass may compute the columns that `ahead` expects to be needed next."""
 
     def gram_columns(self, which: IntArray) -> FloatArray:
         """ΦᵀΦ[:, which]."""

@@ -1,4 +1,4 @@
-"""Rows of a kernel matrix K(X, X) that is never formed: a pivoted Cholesky factor stands for it."""
+"""Rows of a kernel matrix K(X, X) that is never formed: it is replaced by a pivoted Cholesky factor."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ WITNESSES = 8
 
 
 class NotLowRank(ValueError):
-    """This kernel matrix cannot be had as a short product; `DenseRows` of the matrix itself can take its place."""
+    """This kernel matrix has no factor of low rank; use `DenseRows` of the matrix itself."""
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ def _contest(schur: FloatArray, stop: float) -> tuple[IntArray, FloatArray]:
 
 
 def _compare(kernel: Kernel, X: FloatArray, L: FloatArray, residual: FloatArray, stop: float) -> None:
-    """A matrix that is not positive definite can have a small diagonal left and large entries beside it."""
+    """Check some entries: if K is not positive definite, they can be large although the residual diagonal is small."""
     witnesses = np.unique(np.append(np.argmax(residual), np.linspace(0, len(X) - 1, WITNESSES).astype(np.intp)))
     error = kernel(X, X[witnesses]) - L @ L[witnesses].T
     _check(bool((np.abs(error) <= 2 * stop).all()), "a column of it is not reproduced")

@@ -177,7 +177,7 @@ class SparseRows(OnTheFly):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """The Gram matrix, if it was ever asked for or is small."""
+        """The Gram matrix, if it was computed before or is small."""
         if not self._gram and self.n_columns <= min(NARROW, self.n_rows):
             self.gram()
         return self._gram[0] if self._gram else None

@@ -2,8 +2,8 @@
 
 Tipping & Faul (2003), with four differences: S and Q of the candidates are kept by rank-one updates, the action taken
 is the one with the largest gain of *priced* evidence, the certificate (no action gains more than `tol`) is the stop
-rule, and where neither price nor hyper-prior has a say, σ² follows every action and all precisions move together now
-and then.
+rule, and where columns are free and the prior is scale-free, σ² is re-estimated after every action, and all precisions
+take a common Newton step every few actions.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ DIGITS_LOST = 1e-6
 """Share of the objective, and nats beside it, by which rank-one updates may be off after `AT_ONCE` actions. Where they
 work it is 1e-10; between columns that depend on each other but for rounding it soon grows without bound."""
 BREAKDOWNS = (FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError)
-"""What arithmetic without digits raises."""
+"""Exceptions that are raised when rounding has left no correct digits."""
 NOVELTIES = (1e-12, 1e-10, 1e-8)
 """Share of its squared length that a column must have outside the model, each time that digits were lost: columns that
 depend on each other but for rounding cannot be told apart."""
@@ -46,7 +46,7 @@ twice as many end at evidences that differ by less than their scatter."""
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that is known of a model at the end of a search, from scratch and for every candidate."""
+    """A model at the end of a search, with what every candidate would bring; all numbers are computed from scratch."""
 
     problem: LeastSquares
     active: IntArray
@@ -68,7 +68,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
-        """Where the state is now."""
+        """The present model of a state."""
         moves = Moves(*state.survey(price))
         active = np.array(state.active, dtype=np.intp)
         alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
@@ -120,23 +120,23 @@ class Limits:
     """Stopping rule and allowed actions of one ascent."""
 
     tol: float
-    """It ends when no action gains more nats."""
+    """The ascent ends when no action gains more nats than this."""
     hold_noise: bool = False
     max_additions: int = UNLIMITED
     min_novelty: float = 0.0
-    """What enters must have at least this share of its squared length outside the model."""
+    """A column may enter only if at least this share of its squared length is outside the model."""
 
 
 class Ascent:
-    """A climb from a start; one step is one action, or a re-estimation of the noise, or both."""
+    """A climb from a start, by actions on single columns and re-estimations of the noise."""
 
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
         self.problem, self.state = problem, state_of(problem, start)
-        self.sound = start
+        self.verified = start
         """The best model whose objective was computed from scratch."""
         self.highest = self.state.objective
-        self.lost = False
-        """Whether digits were lost on the way."""
+        self.lost_digits = False
+        """Whether rank-one updates have lost their digits during the climb."""
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
         self._price = problem.marginal_price if self._uniform else self._own_price
         self.state.survey(self._price(self.state.n_units))
@@ -156,7 +156,7 @@ class Ascent:
             try:
                 return self._climb(trace, max_iter, callback)
             except BREAKDOWNS:
-                self.state, self.lost = state_of(self.problem, self.sound), True
+                self.state, self.lost_digits = state_of(self.problem, self.verified), True
         return False
 
     def _climb(self, trace: Trace, max_iter: int, callback: Callback | None) -> bool:
@@ -170,11 +170,11 @@ class Ascent:
         return False
 
     def snapshot(self) -> Snapshot:
-        """Where the climb is now, from scratch."""
+        """The present model, computed from scratch."""
         return Snapshot.of(self.state, self._price(self.state.n_units))
 
     def _steps(self, most: int) -> list[Info]:
-        """The next actions, or the last look at the noise."""
+        """The next actions; if none is left, a check of the noise."""
         if made := self._actions(most):
             return made
         if self.joint and self.state.age:
@@ -186,10 +186,10 @@ class Ascent:
         return (self._drop_worthless() if any_worthless else []) or [self._noise()]
 
     def _drop_worthless(self) -> list[Info]:
-        """Take out columns that would rather be out, although each deletion gains less than `tol`.
+        """Delete columns whose best precision is infinite, although each deletion gains less than `tol`.
 
-        Joint steps leave many behind that bring nothing. One at a time: of two copies, each is worthless beside the
-        other.
+        Joint steps leave many columns that bring nothing. They are deleted one at a time, because of two copies each is
+        worthless as long as the other is there.
         """
         state, problem, made = self.state, self.problem, list[Info]()
         while state.n_active:
@@ -206,7 +206,7 @@ class Ascent:
         return made
 
     def _actions(self, most: int) -> list[Info]:
-        """The best actions, and what is due after every few of them; none if no action gains enough."""
+        """The best actions, with the re-estimations that are due after every few; none if no action gains enough."""
         limits, every, due = self.limits, REFRESH_EVERY, "noise"
         until = min(most, self.at_once, AT_ONCE - self.n_actions % AT_ONCE)
         early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
@@ -233,12 +233,12 @@ class Ascent:
         state.refresh()
         if state.objective > self.highest:
             here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
-            self.sound, self.highest = here, state.objective
+            self.verified, self.highest = here, state.objective
         if not abs(updated - state.objective) <= DIGITS_LOST * (1 + abs(state.objective)):
             raise FloatingPointError("rank-one updates have lost their digits")
 
     def _noise(self) -> Info:
-        """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""
+        """Re-estimate the noise if that gains more than `tol`; no action does."""
         state, tol = self.state, self.limits.tol
         before, to_gain = state.objective, 0.0 if self.limits.hold_noise else self.problem.noise_left(state)
         if to_gain > tol:

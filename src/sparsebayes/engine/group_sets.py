@@ -1,4 +1,4 @@
-"""Sets of groups of columns as a chain sees them: `Sets` in which a group takes the place of a column."""
+"""Sets of groups of columns for a chain: `Sets` in which a group takes the place of a column."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 FIND_STEPS = 1000
-"""A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
+"""Most steps of the stage that finds a first model (where columns are copies it can be slow). The search goes on."""
 
 State = TypeVar("State")
 
@@ -18,7 +18,7 @@ class Info(NamedTuple):
     objective: float
     """Log evidence (with hyper-prior) of the model before the step."""
     change: float
-    """What the stop rule looks at, in nats."""
+    """The number in nats that the stop rule compares with the tolerance."""
     n_active: int
     jitter: float = 0.0
     """Largest relative jitter that a Cholesky factor needed."""
@@ -70,7 +70,7 @@ class Settings:
     callback: Callback | None = None
 
     def loose(self) -> "Settings":
-        """For a stage that only has to come near a maximum, from where the search goes on: √tol nats."""
+        """Settings for a stage that only has to come near a maximum: a tolerance of √tol nats."""
         return Settings(self.tol**0.5, min(self.max_iter, FIND_STEPS), self.callback)
 
 

@@ -1,4 +1,4 @@
-"""What each column, or unit of columns, would bring to a model: s and q from its state, the moves from its prior."""
+"""The gain of the best move of each column, or unit of columns: s and q by the state, moves by the prior."""
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +32,7 @@ def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
 
 
 class Surroundings(NamedTuple):
-    """What is needed to see units of columns as if they were not in the model."""
+    """Numbers from which S and Q of units follow, as if the units were not in the model."""
 
     own: FloatArray
     """Φ_uᵀBΦ_u of every unit."""

@@ -63,11 +63,11 @@ class OutputsResult:
 
     outputs: list[Result]
     unit: FloatArray
-    """What these units are in those of the problem, per output."""
+    """One of these units in units of the problem, per output."""
     log_evidence: float
     """Of all outputs together, in the units of the problem."""
     path: FloatArray
-    """The same before each step."""
+    """The log evidence before each step."""
 
 
 def solve_outputs(problem: OutputsProblem, settings: Settings, shared_noise: bool) -> OutputsResult:

@@ -76,7 +76,7 @@ class State:
         self.refresh()
 
     def _include(self, j: int, alpha: float, ahead: IntArray) -> None:
-        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same.
+        """Put a column of the start in. Of a copy only the prior variance is added to the first one's: the same model.
 
         Not so in a group, whose columns have one precision whatever they are.
         """
@@ -107,7 +107,7 @@ class State:
 
     @property
     def alpha_inside(self) -> FloatArray:
-        """Their precisions."""
+        """Precisions of the columns in the model."""
         return self.alpha[self.active]
 
     @property

@@ -121,7 +121,7 @@ class Streamed:
         return self.units.standard(self.reduce(statistic, columns), which)
 
     def tell(self, model: Model | None, change: float, action: str) -> bool:
-        """Report a step; says whether somebody asks to stop."""
+        """Report a step. Returns whether a callback asks to stop."""
         objective = -np.inf if model is None else model.evidence
         info = Info(objective, change, 0 if model is None else len(model.active), 0.0, action)
         if model is not None:
@@ -233,13 +233,15 @@ class Streamed:
         problem, kept = self.problem(wide, columns, n), len(model.active)
         ascent = Ascent(problem, Solution(np.arange(kept), model.alpha, 1.0))
         start = ascent.snapshot()
-        end, _ = finish(ascent, Limits(max(self.settings.tol, MIN_RISE), hold_noise=True), Trace(), self.settings_quiet)
+        end, _ = finish(
+            ascent, Limits(max(self.settings.tol, MIN_RISE), hold_noise=True), Trace(), self.silent_settings
+        )
         new = end.active >= kept
         return columns[end.active[new]], end.alpha[end.active[new]], end.mean[new], start
 
     @property
-    def settings_quiet(self) -> Settings:
-        """Without a callback: these steps cost no pass."""
+    def silent_settings(self) -> Settings:
+        """Settings without a callback, for steps that need no pass."""
         return replace(self.settings, callback=None)
 
     def pruned(self, model: Model) -> Model:

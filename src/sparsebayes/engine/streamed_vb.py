@@ -54,7 +54,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Posed:
+class BatchProblem:
     """What the batch loop asks of a problem."""
 
     design: Design
@@ -83,7 +83,7 @@ def variational_bayes(
         last[:] = [Step(posterior, value, Belief.of(posterior, view), view)]
         return last[0]
 
-    posed = Posed(DenseRows.of(np.zeros((0, D))), prior)
+    posed = BatchProblem(DenseRows.of(np.zeros((0, D))), prior)
     alpha = np.broadcast_to(prior.a / np.asarray(prior.b), D).copy()
     first = batch.State(posed.design, np.arange(D), alpha, Belief(np.zeros(D), 0.0, np.zeros((1, D + 1))))
     trace = Trace()

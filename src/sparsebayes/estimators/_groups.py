@@ -18,7 +18,7 @@ ATTRIBUTES = ("groups_", "group_relevance_", "group_inclusion_probability_")
 
 
 class GroupsMixin:
-    """The parameter `groups`, and what a fit makes of it."""
+    """The parameter `groups`, and the fitted attributes by group."""
 
     groups: Any
     min_gain: Any
@@ -60,7 +60,7 @@ class GroupsMixin:
         return PerUnit(nats, rows * self._n_units / self.n_features_in_)
 
     def _group_odds(self, odds: Odds) -> Odds:
-        """What prices say about groups beforehand."""
+        """Prior odds of groups from the prices."""
         return odds if self._labels is None else odds.grouped(self._labels)
 
     def _store_groups(self) -> None:

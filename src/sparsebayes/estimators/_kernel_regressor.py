@@ -23,7 +23,7 @@ from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._process import ProcessDesign, folds
 
 WIDER_KERNEL = "choose a wider kernel (a smaller gamma) or fewer candidates"
-"""What helps against a vanishing noise."""
+"""Advice for a vanishing noise variance."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class KernelRegression:
         return design.kernel_fit(constant_fit(target.centre, self.fit_intercept, len(design.indices), 0.0))
 
     def in_data_units(self, design: KernelDesign, target: Target, found: KernelResult) -> KernelFit:
-        """What a solver found, in the data's units."""
+        """The solver's result in the data's units."""
         unit = target.unit
         units = Units(target.centre, unit, found.problem.design.unit / unit)
         fit = units.fit(found.problem, found.result, len(design.indices))
@@ -195,7 +195,7 @@ class Fitted(NamedTuple):
     fits: Sequence[KernelFit]
     gamma: float | None = None
     remedy: str = WIDER_KERNEL
-    """What helps against a vanishing noise."""
+    """Advice for a vanishing noise variance."""
 
 
 class KernelRegressorMixin(KernelMixin, VectorsMixin):

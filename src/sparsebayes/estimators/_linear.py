@@ -78,8 +78,8 @@ class LinearFit:
     def latent_variance(self, X: FloatArray) -> FloatArray:
         """Variance of the linear predictor, row by row."""
         Phi = self.basis(X)
-        felt = Phi @ self.root.T
-        return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", felt, felt), 0.0)
+        projected = Phi @ self.root.T
+        return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", projected, projected), 0.0)
 
     def latent_moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the linear predictor."""
@@ -88,8 +88,8 @@ class LinearFit:
     def latent_covariance(self, X: FloatArray) -> FloatArray:
         """Joint covariance of the linear predictor of all rows."""
         Phi = self.basis(X)
-        felt = Phi @ self.root.T
-        return (Phi * self.diagonal) @ Phi.T + self.sign * (felt @ felt.T)
+        projected = Phi @ self.root.T
+        return (Phi * self.diagonal) @ Phi.T + self.sign * (projected @ projected.T)
 
     def own_variance(self, X: FloatArray) -> FloatArray:
         """Variance of each new observation that it shares with no other: here the noise."""
@@ -212,8 +212,8 @@ def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
     return replace(fit, basis=LinearBasis(fit.columns[:-1], fit.basis.reference[:-1], ones=True))
 
 
-def _told(price: Price, result: Result, n_features: int, per_unit: float) -> dict[str, Any]:
-    """What every search tells of itself; `per_unit` makes a density of y out of one of t."""
+def _search_results(price: Price, result: Result, n_features: int, per_unit: float) -> dict[str, Any]:
+    """Facts that every result has; `per_unit` turns a density of t into one of y."""
     return {
         "log_evidence": result.log_evidence - per_unit,
         "path": np.array(result.trace.objective) - per_unit,
@@ -246,7 +246,7 @@ def glm_fit(
         design.unit / unit,
         reference,
         (centre + unit * result.level, unit**2 * result.level_variance) if problem.flat_intercept else None,
-        **_told(problem.price, result, n_features, per_unit),
+        **_search_results(problem.price, result, n_features, per_unit),
         **known,
     )
     return fit if problem.flat_intercept else with_ones_column(fit, n_features)
@@ -290,7 +290,7 @@ class Units:
             self.scale,
             problem.design.origin,
             (self.centre, noise / problem.n_weighted) if problem.flat_intercept else None,
-            **_told(problem.price, result, n_features, per_unit),
+            **_search_results(problem.price, result, n_features, per_unit),
             noise_variance=noise,
             freedom=np.inf if problem.known_noise else max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,

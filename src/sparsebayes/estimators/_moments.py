@@ -1,4 +1,4 @@
-"""Regression from moments alone: `fit_moments`, and the target as a solver takes it, from rows or from moments."""
+"""Regression from moments alone: `fit_moments`, and targets in standard units, from rows or from moments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
