@@ -57,10 +57,9 @@ def update(belief: Belief, Phi: FloatArray, t: FloatArray, weight: FloatArray, t
     ξ starts at 0 and is iterated until the bound, ½ μᵀΣ⁻¹μ + ½ log|Σ| + Σ(site constants), moves by less than `tol` of
     itself. LinAlgError if prior and rows leave a direction undetermined, to working precision.
     """
-    projected = (
-        np.einsum("nm,nm->n", Phi @ belief.covariance, Phi) * weight / 4
-    )  # a row's precision is a quarter at most
-    few = len(Phi) < Phi.shape[1] and projected.max(initial=0.0) < MAX_SHRINKAGE
+    # A row's precision is a quarter at most.
+    shrinkage = np.einsum("nm,nm->n", Phi @ belief.covariance, Phi) * weight / 4
+    few = len(Phi) < Phi.shape[1] and shrinkage.max(initial=0.0) < MAX_SHRINKAGE
     among = _among_rows if few else _among_weights
     xi = np.zeros(len(t))
     last = -np.inf
