@@ -60,7 +60,7 @@ class RowSample:
     def of(self, block: Block) -> Rows:
         """Of one block. Its place is part of the seed, so that a pass can be repeated.
 
-        A kernel would not tell where a missing value comes from, so all rows are looked at here.
+        All rows are checked here, because kernel values do not show where a missing value comes from.
         """
         t, n = to_numpy(block.t), block.X.shape[0]
         check_finite(float(block.X.sum()) + (float(t.sum()) if t.dtype.kind == "f" else 0.0), block)
@@ -90,7 +90,7 @@ class KernelColumns:
 
 @dataclass(frozen=True)
 class OnKernel(Generic[S]):
-    """A statistic of kernel columns in the place of the features, some rows at a time, in double precision."""
+    """A statistic of kernel columns instead of features, some rows at a time, in double precision."""
 
     statistic: Statistic[S]
     columns: KernelColumns

@@ -34,7 +34,7 @@ class Sites(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """What the engine asks of a likelihood; `t` and `eta` have one entry per row."""
+    """The methods of a likelihood that the engine needs; `t` and `eta` have one entry per row."""
 
     @property
     def learns(self) -> bool:
@@ -273,7 +273,7 @@ class StudentT(_Location):
     min_noise: float = 0.0
     """Smallest σ²: where the model reproduces more than half of the rows, the density has no maximum."""
     range: tuple[float, float] = field(default=(1.0, 100.0), repr=False)
-    """Limits of a learned ν: below 1 there is no mean, above 100 nobody can tell it from the Gaussian."""
+    """Limits of a learned ν: below 1 there is no mean, above 100 it is practically Gaussian."""
 
     def log_density(self, t: FloatArray, eta: FloatArray) -> FloatArray:
         """Log Γ((ν+1)/2) - log Γ(ν/2) - ½ log πνσ² - ½(ν + 1) log(1 + (t - η)²/νσ²)."""

@@ -42,7 +42,7 @@ class ClassRows(Reductions, Protocol):
 
 @dataclass(frozen=True)
 class ClassDesigns:
-    """Φ_c of every class, without what is gone; `column` says which of the D features each weight is for."""
+    """Φ_c of every class, without dropped columns; `column` says which of the D features each weight is for."""
 
     rows: tuple[ClassRows, ...]
     column: tuple[IntArray, ...]
@@ -133,11 +133,11 @@ class ByWeights:
 
     def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By a solution, and a difference. In a row W u is weight · p ∘ (u - pᵀu)."""
-        D, seen = self.weight[:, None] * self.p, self.p @ U
-        parts = [rows.project(D[:, [c]] * (U[c] - seen)) for c, rows in enumerate(self.design.rows)]
+        D, projected = self.weight[:, None] * self.p, self.p @ U
+        parts = [rows.project(D[:, [c]] * (U[c] - projected)) for c, rows in enumerate(self.design.rows)]
         weighted = np.concatenate([np.zeros((0, U.shape[1])), *parts])
         X = self.scale[:, None] * self.factor.solve(self.scale[:, None] * weighted)
-        whole = (U * D.sum(axis=0)[:, None]).T @ U - (self.weight[:, None] * seen).T @ seen
+        whole = (U * D.sum(axis=0)[:, None]).T @ U - (self.weight[:, None] * projected).T @ projected
         return X, np.asarray(whole - weighted.T @ X)
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -262,11 +262,11 @@ def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArr
     """
     n, C = mean.shape
     U = helmert(C)  # (C - 1)×C, rows orthonormal and each adding up to zero
-    seen = U @ covariance @ U.T
+    projected = U @ covariance @ U.T
     if C == 2:
-        p = quadrature(mean[:, 1] - mean[:, 0], np.maximum(2 * seen[:, 0, 0], 0.0))
+        p = quadrature(mean[:, 1] - mean[:, 0], np.maximum(2 * projected[:, 0, 0], 0.0))
         return np.column_stack([1 - p, p])
-    root = U.T @ lower_roots(seen)  # η - mean = root z
+    root = U.T @ lower_roots(projected)  # η - mean = root z
     nodes = even_normal(NODES, C - 1).T
     result = np.empty((n, C))
     step = max(1, CHUNK // (2 * C * NODES))

@@ -1,4 +1,4 @@
-"""What is asked of blocks of rows: sums that are small, and that add up over blocks.
+"""Statistics of blocks of rows: small sums, which add up over blocks.
 
 No vector as long as the rows crosses this interface. A statistic is sent to where a block is (another process, another
 machine, a graphics card), is called there, and what comes back is a few matrices of the columns' number.

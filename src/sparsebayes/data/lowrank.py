@@ -88,7 +88,7 @@ class LowRankRows(OnTheFly):
         return self.L @ self._origin
 
     def standardised(self, weight: FloatArray, centre: bool) -> "LowRankRows":
-        """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
+        """Rows weighted by √weight, columns centred if `centre` and divided by their weighted root mean square.
 
         A column that differs from a constant by no more than its own error is constant: its scale is infinity.
         """
@@ -101,7 +101,7 @@ class LowRankRows(OnTheFly):
         return replace(rows, scale=scale)
 
     def centred(self, weight: FloatArray) -> "LowRankRows":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
         return self._fresh(self.root_weight, weight / weight.sum())
 
     def unweighted(self) -> "LowRankRows":
@@ -109,7 +109,7 @@ class LowRankRows(OnTheFly):
         return self._fresh(np.ones(self.n_rows), self.centre)
 
     def under(self, which: IntArray, weight: FloatArray, centre: bool) -> DenseRows:
-        """Some true columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        """Some true columns, less their weighted means if `centre`, and rows multiplied by √weight."""
         return DenseRows.formed(under_weight(self.columns(which), weight, centre)[0])
 
     def weighted(self, root_weight: FloatArray) -> "LowRankRows":

@@ -1,4 +1,4 @@
-"""Re-estimate all precisions at once, drop what is gone, repeat (docs/mathematics.md, sections 1 to 3).
+"""Re-estimate all precisions at once, drop weights that have vanished, repeat (docs/mathematics.md, sections 1 to 3).
 
 The loop knows no likelihood: a w-step finds the posterior for given precisions, a rule the precisions for a given
 posterior. Each algorithm of the literature is a choice of the two.
@@ -55,7 +55,7 @@ class WStep(Protocol):
 
 
 class BatchProblem(Protocol):
-    """What the loop asks of a problem."""
+    """The parts of a problem that the loop needs."""
 
     @property
     def design(self) -> Design:

@@ -92,7 +92,7 @@ def _after_deletion(Q: FloatArray, F: FloatArray, mean: FloatArray) -> FloatArra
 
 
 def _worth(prior: Prior, s: FloatArray, q: FloatArray, nats: FloatArray) -> FloatArray:
-    """Nats of columns at their best precision, less their price; -∞ where no precision is of use."""
+    """Nats of columns at their best precision, less their price; -∞ where the best precision is infinite."""
     alpha = prior.candidate(s, q)
     usable = np.isfinite(alpha)
     worth = prior.gain(alpha, s, q) - nats

@@ -16,7 +16,7 @@ from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.loop import Info
 
 LONGEST_EXTRAPOLATION = 30.0
-"""Largest λ, in steps; beyond it the two steps seen say nothing. 15 and 60 end at the same evidence
+"""Largest λ, in steps; two steps do not determine a longer extrapolation. 15 and 60 end at the same evidence
 (experiments/constants.py)."""
 ROUNDING = 1e-13
 """Share of the objective, a sum over a thousand rows, that an extrapolation may seem to lose by rounding."""

@@ -16,7 +16,7 @@ LOW_NOISE_ADDITIONS = 128
 """Most columns that enter while the noise is held low, so that large designs do not stay in this stage. With fewer than
 512 rows `ROWS_PER_COLUMN` is the limit."""
 ROWS_PER_COLUMN = 4
-"""Rows for each of these columns: three quarters of them are left to tell the noise when that is released."""
+"""Rows for each of these columns: three quarters of the rows are left to estimate the noise when it is released."""
 NOISE_FACTORS = (0.1, 4.0)
 """A perturbation holds the noise at the found value times these; see `search`. Both together find the truth more often
 than either (docs/min_gain.md)."""

@@ -46,7 +46,7 @@ class GroupSets(Sets):
         return chosen[chosen >= 0]
 
     def by_rows(self, k: int) -> bool:
-        """Never: groups are always seen through their columns."""
+        """False: groups always use the matrix of their columns."""
         return False
 
     def gram_rows(self, active: IntArray) -> FloatArray:

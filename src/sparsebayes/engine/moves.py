@@ -39,7 +39,7 @@ class Surroundings(NamedTuple):
     across: FloatArray
     """φᵀBΦ of every candidate with every column of the model."""
     Q: FloatArray
-    """Of every candidate, as the whole model sees it."""
+    """Of every candidate, given the whole model."""
     active: IntArray
     alpha: FloatArray
     """Of every candidate; ∞ outside the model."""

@@ -69,14 +69,14 @@ class SearchState:
     """Exchanges that were tried and lower it."""
     exact: ScaleFit | None = None
     """The last model that was fitted to the tolerance of the search; each is better than the one before."""
-    seen: list[Candidates] = field(default_factory=list, compare=False, repr=False)
+    known_candidates: list[Candidates] = field(default_factory=list, compare=False, repr=False)
     """All candidates under the view of the model, once they have been computed."""
 
     def candidates(self, problem: Problem) -> Candidates:
         """All candidates under the view of the model: one wide pass, once."""
-        if not self.seen:
-            self.seen.append(Candidates.of(problem, self.fit))
-        return self.seen[0]
+        if not self.known_candidates:
+            self.known_candidates.append(Candidates.of(problem, self.fit))
+        return self.known_candidates[0]
 
 
 @dataclass(frozen=True)

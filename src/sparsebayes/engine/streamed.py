@@ -39,7 +39,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Units:
-    """x = (X - origin) / unit: columns as the search sees them."""
+    """x = (X - origin) / unit: columns in the units of the search."""
 
     origin: FloatArray
     unit: FloatArray
@@ -120,7 +120,7 @@ class Streamed:
         self.n_wide, self.n_narrow = self.n_wide + (columns is None), self.n_narrow + (columns is not None)
         return self.units.standard(self.reduce(statistic, columns), which)
 
-    def tell(self, model: Model | None, change: float, action: str) -> bool:
+    def report(self, model: Model | None, change: float, action: str) -> bool:
         """Report a step. Returns whether a callback asks to stop."""
         objective = -np.inf if model is None else model.evidence
         info = Info(objective, change, 0 if model is None else len(model.active), 0.0, action)
@@ -154,7 +154,7 @@ class Streamed:
             goal = (model.posterior.mean, self._level(view, model.posterior.mean))
             if max(moved, step) <= max(tol, ROUNDING * abs(model.evidence)) or not len(active):
                 return model
-            if self.tell(model, moved, "narrow pass"):
+            if self.report(model, moved, "narrow pass"):
                 break
         assert model is not None
         return replace(model, converged=False)
@@ -287,7 +287,7 @@ class Streamed:
             full = np.zeros(self.n_columns)
             full[model.active] = model.w
             wide = Centred.of(self.sums(None, model.active, model.w, model.level), full, model.level, self.flat)
-            if self.tell(model, np.inf, "wide pass"):
+            if self.report(model, np.inf, "wide pass"):
                 break
         return self._result(model, start, refused, converged)
 

@@ -55,7 +55,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchProblem:
-    """What the batch loop asks of a problem."""
+    """The parts of a problem that the batch loop needs."""
 
     design: Design
     prior: Prior

@@ -77,7 +77,7 @@ def threads_for(size: int) -> AbstractContextManager[object]:
     return blas().limit(limits=1)
 
 
-# --- who is told of a fit ---
+# --- Callbacks and progress of a fit ---
 
 
 class Watch:

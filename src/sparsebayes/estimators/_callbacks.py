@@ -27,7 +27,7 @@ class Tasks:
     """A fit as scikit-learn's callbacks see it: a task whose parts are the steps of the solvers.
 
     How many there will be is not known in advance. Hooks are called when a step begins and when it ends; the last
-    of them is what is left to do after the last step. Whoever is told that a step has ended finds its numbers in
+    of them is what is left to do after the last step. A hook that is called at the end of a step finds its numbers in
     `context.info`.
     """
 

@@ -49,7 +49,7 @@ class GroupsMixin:
         return self.n_features_in_ if self._labels is None else int(self._labels.max()) + 1
 
     def _grouped_prior(self, prior: ARD, n_columns: int) -> ARD:
-        """The prior of groups in the place of that of single columns; a further column, of ones, is its own group."""
+        """The prior of groups instead of single columns; a further column, of ones, is its own group."""
         if self._labels is None:
             return prior
         more = self._n_units + np.arange(n_columns - len(self._labels))

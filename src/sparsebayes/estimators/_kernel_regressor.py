@@ -119,7 +119,7 @@ class KernelRegression:
         ]
 
     def process_fit(self, process: ProcessDesign, target: Target) -> KernelFit:
-        """A Gaussian process in the place of a sparse model."""
+        """A Gaussian process instead of a sparse model."""
         columns = own_scale(process.columns, target.weight, target.flat)
         problem, unit = target.problem(columns), target.unit
         result = solve_process(problem)

@@ -105,7 +105,7 @@ class LinearFit:
         return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((X.shape[0], n_samples))
 
     def weight_interval(self, coverage: float, n_features: int) -> FloatArray:
-        """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for what is gone."""
+        """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for dropped ones."""
         ends, n = np.zeros((n_features, 2)), len(self.active)
         root = self.root[:, :n]
         std = np.sqrt(np.maximum(self.diagonal[:n] + self.sign * np.einsum("ij,ij->j", root, root), 0.0))
@@ -126,7 +126,7 @@ class LinearFit:
     def weight_samples(
         self, n_samples: int, n_features: int, rng: np.random.RandomState
     ) -> tuple[FloatArray, FloatArray]:
-        """Draws of all weights (zeros for what is gone) and of the intercept at x = 0."""
+        """Draws of all weights (zeros for dropped ones) and of the intercept at x = 0."""
         kept, intercept = self.kept_samples(n_samples, rng)
         coef = np.zeros((n_samples, n_features))
         coef[:, self.active] = kept

@@ -13,7 +13,7 @@ LARGEST, SMALLEST = 1e305, 1e-305
 MOST_WEIGHT = 2.0**53
 """Largest sum of the weights, in rows. Beyond it doubles cannot count."""
 HEAD = 64
-"""Rows that tell of nearly every column that its squares do not vanish; a column of zeros there takes longer."""
+"""Rows that suffice to show for most columns that their squares do not vanish; other columns are checked as a whole."""
 LEAST_WEIGHT = 1e-12
 """Least weight of a class, as a share of all and in rows. With less its log-odds beforehand exceed 27."""
 
@@ -51,7 +51,7 @@ def is_plain(
 
 
 def is_moderate(values: AnyArray) -> bool:
-    """Whether it is quickly seen that all floats are finite, and that none is what `refuse_extremes` refuses."""
+    """A quick check that all floats are finite and none is refused by `refuse_extremes`; False if it cannot decide."""
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(flat @ flat)
@@ -100,7 +100,7 @@ def refuse_extremes(values: Any, name: str) -> None:
 
 
 def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
-    """A weight for each row: those given, once they have been looked at, or ones."""
+    """A weight for each row: those given, once they have been checked, or ones."""
     if sample_weight is None:
         return np.ones(X.shape[0])
     refuse_mask(sample_weight, "sample_weight")
