@@ -42,7 +42,7 @@ CONSTANTS = {
         "LABEL_NOISE",
     ],
     "state": ["WORKING_SET", "ALL_COLUMNS", "PREFETCH"],
-    "extrapolation": ["LONGEST_LEAP"],
+    "extrapolation": ["LONGEST_EXTRAPOLATION"],
 }
 BY_TEN = {"LOOSE", "MAX_CHANGE", "MAX_INFLATION", "MIN_RISE", "MIN_Z", "PERTURBED_TOL", "PRUNE_BELOW"}
 BY_TEN |= {"TINY_PRECISION"}

@@ -20,12 +20,12 @@ ROOMS = {
 HEIGHT, GAP = 0.95, 0.2
 BOXES = {
     "fit": (0.1, 3.6, 1.8, "estimators/ard.py", "ARDRegressor.fit"),
-    "output": (2.25, 3.6, 2.1, "estimators/ard.py", "_fit_output: LeastSquares"),
+    "output": (2.25, 3.6, 2.1, "estimators/_output_fits.py", "_fit_output: LeastSquares"),
     "units": (8.35, 3.6, 1.85, "estimators/_linear.py", "Units.fit"),
     "solve": (2.25, 2.35, 2.1, "engine/regression.py", "solve … described"),
     "search": (4.65, 2.35, 2.1, "engine/gaussian_search.py", "search, certificate"),
     "ascent": (7.05, 2.35, 1.85, "engine/ascent.py", "Ascent.run"),
-    "state": (9.2, 2.35, 1.75, "engine/state.py", "state_of, Snapshot"),
+    "snapshot": (9.2, 2.35, 1.75, "engine/ascent.py", "Snapshot.of"),
     "native": (8.35, 1.1, 2.6, "engine/native/state.hpp", "best, move, survey, refresh"),
     "rows": (0.1, -0.15, 1.9, "data/dense.py", "standardised"),
     "gram": (8.35, -0.15, 2.6, "data/dense.py", "project, gram_column"),

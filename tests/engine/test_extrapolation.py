@@ -11,7 +11,7 @@ from sparsebayes.core.priors import VariationalGamma
 from sparsebayes.core.scales import em, shared_em
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import batch, glm
-from sparsebayes.engine.extrapolation import Leaping, Leaps, leap
+from sparsebayes.engine.extrapolation import Extrapolated, Extrapolation, extrapolate
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.view import Contact
@@ -21,12 +21,12 @@ def test_leap_finds_the_fixed_point_of_a_linear_map_with_one_slow_direction():
     fixed, x0 = np.array([2.0, -1.0, 5.0]), np.array([1.0, 1.0, 1.0])
     x1 = fixed + 0.9 * (x0 - fixed)
     x2 = fixed + 0.9 * (x1 - fixed)
-    assert_allclose(leap(x0, x1, x2, np.ones(3)), fixed, rtol=1e-12)
+    assert_allclose(extrapolate(x0, x1, x2, np.ones(3)), fixed, rtol=1e-12)
 
 
 def test_no_leap_where_steps_do_not_shrink_slowly():
     x0, x1, x2 = np.zeros(2), np.ones(2), np.array([0.9, 0.9])
-    assert leap(x0, x1, x2, np.ones(2)) is x2
+    assert extrapolate(x0, x1, x2, np.ones(2)) is x2
 
 
 def test_a_weight_of_two_is_the_coordinate_twice():
@@ -35,8 +35,8 @@ def test_a_weight_of_two_is_the_coordinate_twice():
     x1, x2 = x0 + r, x0 + r + np.array([0.9, 0.8, 0.7, 0.95]) * r
     twice = [0, 0, 1, 2, 3]
     assert_allclose(
-        leap(x0, x1, x2, np.array([2.0, 1.0, 1.0, 1.0]))[twice],
-        leap(x0[twice], x1[twice], x2[twice], np.ones(5)),
+        extrapolate(x0, x1, x2, np.array([2.0, 1.0, 1.0, 1.0]))[twice],
+        extrapolate(x0[twice], x1[twice], x2[twice], np.ones(5)),
         rtol=1e-12,
     )
 
@@ -61,18 +61,18 @@ def test_objective_never_falls_and_far_fewer_steps_are_needed():
     rng = np.random.default_rng(1)
     fixed, rates = rng.standard_normal(6), np.array([0.999, 0.99, 0.95, 0.9, 0.5, 0.1])
     step, settings = creeping(rates, fixed), Settings(1e-6, 100_000)
-    plain, leapt = Trace(), Trace()
+    plain, trace = Trace(), Trace()
     iterate(Point(np.zeros(6)), step, trace=plain, settings=settings)
-    leaps = Leaps(step, lambda state: state.x, lambda _, x: Point(x), np.ones(6))
-    end, converged = iterate(Leaping(Point(np.zeros(6))), leaps, trace=leapt, settings=settings)
+    extrapolated_steps = Extrapolation(step, lambda state: state.x, lambda _, x: Point(x), np.ones(6))
+    end, converged = iterate(Extrapolated(Point(np.zeros(6))), extrapolated_steps, trace=trace, settings=settings)
     assert converged
-    assert (np.diff(leapt.objective) >= 0).all()
-    assert len(leapt.infos) < len(plain.infos) / 5  # an eighth
+    assert (np.diff(trace.objective) >= 0).all()
+    assert len(trace.infos) < len(plain.infos) / 5  # an eighth
     assert_allclose(end.here.x, fixed, atol=2e-3)  # a step of 1e-6 at the slowest rate is 1e-3 from the end
 
 
 def test_a_leap_that_loses_is_taken_back():
-    """A cliff just beyond the fixed point: every leap lands below it."""
+    """A cliff just beyond the fixed point: every extrapolation ends below it."""
     fixed = np.zeros(1)
     plain = creeping(np.array([0.95]), fixed)
 
@@ -80,10 +80,10 @@ def test_a_leap_that_loses_is_taken_back():
         new, info = plain(state)
         return new, Info(-np.inf if state.x[0] < 0.5 else info.objective, info.change, 1)
 
-    leaps = Leaps(step, lambda state: state.x, lambda _, x: Point(x), np.ones(1))
-    state, objectives = Leaping(Point(np.array([4.0]))), []
+    extrapolated_steps = Extrapolation(step, lambda state: state.x, lambda _, x: Point(x), np.ones(1))
+    state, objectives = Extrapolated(Point(np.array([4.0]))), []
     for _ in range(12):
-        state, info = leaps(state)
+        state, info = extrapolated_steps(state)
         objectives.append(info.objective)
     assert np.isfinite(objectives).all()
     assert (np.diff(objectives) >= 0).all()

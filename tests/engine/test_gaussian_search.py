@@ -70,7 +70,7 @@ def test_the_certificate_sees_a_noise_that_would_fall_far(make_problem, evidence
     gain = evidence(problem, found.alpha, found.noise / 3) - evidence(problem, found.alpha, found.noise)
     assert gain <= certificate(found) + 1e-9
     moved = Ascent(problem, Solution(found.active, found.alpha[found.active], 0.5)).snapshot()
-    assert certificate(moved, hold_noise=True) == moved.moves().gain.max()
+    assert certificate(moved, hold_noise=True) == moved.best_moves.gain.max()
 
 
 # --- what single moves cannot find ---
@@ -210,4 +210,4 @@ def test_no_free_column_stays_that_would_rather_be_out(rng):
     end, converged = search(problem, empty(LOW_NOISE), Trace(), Settings(1e-2, 10_000))
     assert converged
     assert len(end.active) > 5
-    assert np.isfinite(end.moves().alpha[end.active]).all()
+    assert np.isfinite(end.best_moves.alpha[end.active]).all()

@@ -7,10 +7,10 @@ import pytest
 
 from sparsebayes.core.groups import Grouped
 from sparsebayes.core.priors import ARD
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.least_squares import Solution, empty
 from sparsebayes.engine.loop import Trace
-from sparsebayes.engine.state import Snapshot, State
+from sparsebayes.engine.state import State
 
 GROUPS = np.repeat(np.arange(6), [3, 2, 4, 1, 3, 2])[np.random.default_rng(0).permutation(15)]
 """Six groups, of which the columns stand in no order."""
@@ -53,7 +53,7 @@ def whole(problem, chosen, alpha, noise):
 def test_gains_of_groups_are_differences_of_the_priced_evidence(grouped, group_objective):
     problem = grouped()
     snapshot = Ascent(problem, whole(problem, [0, 3, 4], [0.7, 5.0, 30.0], 0.4)).snapshot()
-    moves, here = snapshot.moves(), group_objective(problem, snapshot.alpha, 0.4)
+    moves, here = snapshot.best_moves, group_objective(problem, snapshot.alpha, 0.4)
     kinds = set()
     for group in range(6):
         unit = np.flatnonzero(group == GROUPS)
@@ -93,7 +93,7 @@ def test_the_ascent_keeps_the_groups_that_pay(start, grouped, group_objective):
     assert set(GROUPS[inside]) == {0, 2}
     assert inside.sum() == np.isin(GROUPS, [0, 2]).sum()
     assert {info.action for info in trace.infos} >= ({"add"} if start == "nothing" else {"add", "delete"})
-    assert max(found.moves().gain.max(), problem.noise_left(found)) <= 1.01e-7
+    assert max(found.best_moves.gain.max(), problem.noise_left(found)) <= 1.01e-7
     assert found.priced_evidence == pytest.approx(group_objective(problem, found.alpha, found.noise), rel=1e-10)
     for group in range(6):
         unit = group == GROUPS
@@ -119,7 +119,7 @@ def test_prices_count_groups(grouped):
     ascent = Ascent(problem, whole(problem, [0, 1, 2, 4, 5], np.ones(5), 0.4))
     ascent.run(Limits(1e-7), Trace(), 0)
     assert ascent.state.best(True, 0.0, ascent._price(ascent.state.n_units))[1] == pytest.approx(
-        ascent.snapshot().moves().gain.max(), rel=1e-9
+        ascent.snapshot().best_moves.gain.max(), rel=1e-9
     )
     dear = Ascent(grouped(price=200.0), empty(0.3))
     assert dear.run(Limits(1e-7), Trace(), 500)

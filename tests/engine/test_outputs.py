@@ -54,7 +54,7 @@ def test_evidence_and_moves_are_those_of_the_density():
     alpha = snapshot.alpha * 0.7  # relative to the noise
     here = joint_density(X, Y, alpha, 0.7)
     assert 3 * snapshot.evidence == pytest.approx(here, rel=1e-11)
-    moves = snapshot.moves()
+    moves = snapshot.best_moves
     for j in range(8):
         changed = alpha.copy()
         changed[j] = moves.alpha[j] * 0.7

@@ -227,10 +227,10 @@ def test_an_exact_model_is_never_replaced_by_a_worse_one(mixtures):
     exact = fitted(problem, best.active, best.alpha)
     poor = fitted(problem, [*best.active[1:], int(np.setdiff1d(np.arange(80), best.active)[0])], tol=search.LOOSE)
     here = Search(problem, TOL)
-    back = here._settled(search.Standing(poor, exact=exact))
+    back = here._settled(search.SearchState(poor, exact=exact))
     assert back.fit is back.exact is exact
     assert back.refused == set(poor.active.tolist()) - set(exact.active.tolist())
-    forward = here._settled(search.Standing(exact, exact=fitted(problem, poor.active)))
+    forward = here._settled(search.SearchState(exact, exact=fitted(problem, poor.active)))
     assert forward.fit is forward.exact
     assert_array_equal(forward.fit.active, exact.active)
     assert not forward.refused

@@ -14,8 +14,9 @@ import sparsebayes
 from sparsebayes.core.prices import Marginal, PerUnit
 from sparsebayes.core.priors import ARD, Laplace, NonNegative
 from sparsebayes.engine import compiled
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.least_squares import NOISE_FLOOR, Solution, empty
-from sparsebayes.engine.state import Snapshot, State, state_of
+from sparsebayes.engine.state import State, state_of
 
 PRIORS = {
     "flat": lambda m: ARD(),
@@ -157,7 +158,7 @@ def test_the_best_move_brings_what_it_promises_and_most_of_all(problem, priced_o
         state.move(state.active[int(np.argmin(state.mean))], np.inf)
     state.survey(price_of(state))
     j, gain, to = state.best(True, 0.0, price_of(state))
-    moves = Snapshot.of(state, price_of(state)).moves()
+    moves = Snapshot.of(state, price_of(state)).best_moves
     assert gain == pytest.approx(moves.gain.max(), rel=1e-8)
     assert gain > 0
     assert to == pytest.approx(moves.alpha[j])
@@ -180,7 +181,7 @@ def test_what_enters_must_have_its_share_outside_the_model(kernel_problem):
     share = state.S * state.noise / problem.column_energy
     for novelty in (0.5, 0.9):
         j, _, _ = state.best(True, novelty, price_of(state))
-        gain = Snapshot.of(state, price_of(state)).moves().gain
+        gain = Snapshot.of(state, price_of(state)).best_moves.gain
         assert j == np.argmax(np.where((share >= novelty) | np.isfinite(state.alpha), gain, 0.0))
     assert state.best(False, 0.0, price_of(state))[0] in (10, 30)
 
@@ -224,7 +225,7 @@ def test_the_working_set_holds_the_best_outside(make_problem):
     price = price_of(state)
     state.survey(price)
     fresh = Snapshot.of(State(state.problem, ANYWHERE), price)
-    gain, outside = fresh.moves().gain, np.flatnonzero(np.isinf(state.alpha))
+    gain, outside = fresh.best_moves.gain, np.flatnonzero(np.isinf(state.alpha))
     ranked = outside[np.argsort(-gain[outside])]
     assert gain[ranked[4]] > 0
     assert set(state.working) == set(ranked[:4])
@@ -237,7 +238,7 @@ def test_moves_of_columns_outside_the_working_set_are_exact(make_problem):
     problem = make_problem(60, 30, noise=1.0)
     state = state_of(problem, ANYWHERE)
     state.survey(price_of(state))
-    gain = Snapshot.of(State(problem, ANYWHERE), price_of(state)).moves().gain
+    gain = Snapshot.of(State(problem, ANYWHERE), price_of(state)).best_moves.gain
     outside = np.flatnonzero(np.isinf(state.alpha))
     far = [int(j) for j in outside[np.argsort(-gain[outside])][4:8]]
     for j, alpha in ((0, 4.0), (far[0], 2.0), (2, np.inf), (far[1], 0.7), (far[0], 3.0), (2, 1.0), (far[1], np.inf)):
@@ -263,7 +264,7 @@ def test_a_copy_of_what_is_in_the_model_is_barred(factor, make_problem, rng):
     state = state_of(problem, Solution(np.array([0]), np.array([1e3]), 0.5))  # α far too large: a copy would help
 
     def gain():
-        return Snapshot.of(state, price_of(state)).moves().gain
+        return Snapshot.of(state, price_of(state)).best_moves.gain
 
     assert gain()[3] == 0
     state.move(0, np.inf)
@@ -290,7 +291,7 @@ def test_a_constant_column_brings_nothing(make_problem, rng):
     X = rng.standard_normal((15, 4))
     X[:, 2] = 7.0
     state = state_of(make_problem(15, 4, X=X), empty(0.1))
-    moves = Snapshot.of(state, price_of(state)).moves()
+    moves = Snapshot.of(state, price_of(state)).best_moves
     assert moves.gain[2] == 0
     assert np.isinf(moves.alpha[2])
 
@@ -316,7 +317,7 @@ def test_numbers_of_other_types_are_understood(make_problem):
     odd = replace(odd, price=PerUnit(np.ones(8, dtype=int), rows=39))
     one, other = (Snapshot.of(state_of(p, ANYWHERE), Marginal.at(p.price, ANYWHERE.active)) for p in (problem, odd))
     assert one.evidence == other.evidence
-    np.testing.assert_array_equal(one.moves().gain, other.moves().gain)
+    np.testing.assert_array_equal(one.best_moves.gain, other.best_moves.gain)
 
 
 @pytest.mark.usefixtures("form")

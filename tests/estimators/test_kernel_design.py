@@ -110,9 +110,10 @@ def test_a_kernel_is_one_entry_of_the_register(monkeypatch):
         kernel = parameters.at(0.3, units)
         assert_allclose(kernel(X, X[:5]), cauchy(seen, seen[:5], gamma=0.3, coef0=2.0))
         model = RVMRegressor(kernel="cauchy", coef0=2.0, standardize=standardize)
-        chosen = choose_kernel(model, X, y[:, None], ones, regression_signal, flat_intercept=True)
+        chosen = choose_kernel(model, X, lambda: y[:, None], ones, regression_signal, flat_intercept=True)
         assert chosen.gamma == scale_gamma(seen, ones)  # it has no metric by which widths could be compared
-    linear = choose_kernel(RVMRegressor(kernel="linear"), X, y[:, None], ones, regression_signal, flat_intercept=True)
+    model = RVMRegressor(kernel="linear")
+    linear = choose_kernel(model, X, lambda: y[:, None], ones, regression_signal, flat_intercept=True)
     assert linear.gamma is None
 
 

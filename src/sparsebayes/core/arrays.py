@@ -11,7 +11,7 @@ import numpy as np
 from sparsebayes.core.types import FloatArray
 
 LIBRARIES = ("torch", "cupy")
-"""Libraries whose arrays are computed with where they are."""
+"""Libraries whose arrays are not copied to NumPy: the computation runs on their device."""
 
 
 def library_of(X: Any) -> str:

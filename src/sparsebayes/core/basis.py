@@ -1,4 +1,4 @@
-"""From inputs to the design matrix Φ: the columns that a model keeps, as something that can be called on new rows."""
+"""From inputs to the design matrix Φ: the columns that a model keeps, as a function of new rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -23,7 +23,7 @@ SHARES = (1e-3, 0.5)
 
 @dataclass(frozen=True)
 class Contaminated(StudentT):
-    """A share of the rows has noise of K times the variance. (What it has of `StudentT` is the form of the bound.)"""
+    """A share of the rows has noise of K times the variance. (It inherits the form of the bound from `StudentT`.)"""
 
     share: float = 0.1
     """π."""

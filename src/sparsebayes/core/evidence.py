@@ -1,4 +1,4 @@
-"""Log evidence of a model, and what the noise could still add to it.
+"""Log evidence of a model, and the gain of a better noise variance.
 
 The objective of the whole library is *priced* evidence: log p(t | α, σ²) + log hyper-prior - price × (features kept).
 A price of log D per feature is the log prior over models in which each of D features is in with odds 1 : D; a price of

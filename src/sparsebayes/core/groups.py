@@ -32,12 +32,12 @@ class Grouped(ARD):
 
     @property
     def rules(self) -> Rules | None:
-        """There are none for the compiled state."""
+        """None: the compiled state does not know groups."""
         return None
 
     @property
     def is_scale_free(self) -> bool:
-        """No steps of all precisions together in the Gaussian search: they would part the columns of a group."""
+        """False: a Newton step of all precisions together would give the columns of a group different precisions."""
         return False
 
     @property

@@ -56,7 +56,7 @@ class InclusionPrior:
         """For a number of features.
 
         `rate` is π where it is known, and `noise` the variance of the noise in the units of c. With a finite `typical`
-        the prior of c is multiplied by exp(-c/typical): separable classes tell nothing of the size of weights. `dense`
+        the prior of c is multiplied by exp(-c/typical): separable classes do not determine the size of weights. `dense`
         is the prior probability of a dense world, where π is the highest.
         """
         n_features = max(n_features, 1)
@@ -82,12 +82,12 @@ class InclusionPrior:
 
     @cached_property
     def _known_odds(self) -> dict[int, FloatArray]:
-        """By c, as far as they were asked for."""
+        """Computed values, by c."""
         return {}
 
     @cached_property
     def _known_sizes(self) -> dict[int, FloatArray]:
-        """By k, as far as they were asked for."""
+        """Computed values, by k."""
         return {}
 
     def log_size(self, k: int) -> FloatArray:

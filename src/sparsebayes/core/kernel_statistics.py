@@ -1,4 +1,4 @@
-"""What kernel models ask of blocks of rows: a sample of them, and statistics of kernel columns made where they are."""
+"""Statistics of blocks of rows for kernel models: a random sample, and sums over kernel columns."""
 
 import zlib
 from collections.abc import Callable
@@ -53,14 +53,14 @@ class RowSample:
     size: int
     seed: int
     labels: Any = None
-    """Classes, sorted, whose rows count with other rates."""
+    """Classes, sorted, whose rows are drawn at rates of their own."""
     rates: FloatArray | None = None
     """Rate of each class."""
 
     def of(self, block: Block) -> Rows:
         """Of one block. Its place is part of the seed, so that a pass can be repeated.
 
-        A kernel would not tell where a missing value comes from, so all rows are looked at here.
+        All rows are checked here, because kernel values do not show where a missing value comes from.
         """
         t, n = to_numpy(block.t), block.X.shape[0]
         check_finite(float(block.X.sum()) + (float(t.sum()) if t.dtype.kind == "f" else 0.0), block)
@@ -90,7 +90,7 @@ class KernelColumns:
 
 @dataclass(frozen=True)
 class OnKernel(Generic[S]):
-    """A statistic of kernel columns in the place of the features, some rows at a time, in double precision."""
+    """A statistic of kernel columns instead of features, some rows at a time, in double precision."""
 
     statistic: Statistic[S]
     columns: KernelColumns
@@ -128,8 +128,8 @@ class HeldOutError:
         Phi = X - like(fit.basis.reference, X)
         if fit.basis.ones:
             Phi = namespace_of(X).concatenate([Phi, like(np.ones((X.shape[0], 1)), X)], 1)
-        felt = Phi @ like(fit.root.T, X)
-        spread = Phi**2 @ like(fit.diagonal, X) + fit.sign * (felt * felt).sum(1)
+        projected = Phi @ like(fit.root.T, X)
+        spread = Phi**2 @ like(fit.diagonal, X) + fit.sign * (projected * projected).sum(1)
         mean, variance = (np.asarray(to_numpy(each)) for each in (Phi @ like(fit.mean, X), spread))
         t = np.asarray(to_numpy(block.t), dtype=np.float64).reshape(len(mean), -1)[:, self.output]
         weight = np.ones(len(t)) if block.weight is None else np.asarray(block.weight, dtype=np.float64)

@@ -34,7 +34,7 @@ class Sites(NamedTuple):
 
 
 class Likelihood(Protocol):
-    """What the engine asks of a likelihood; `t` and `eta` have one entry per row."""
+    """The methods of a likelihood that the engine needs; `t` and `eta` have one entry per row."""
 
     @property
     def learns(self) -> bool:
@@ -121,16 +121,28 @@ class _NoBound:
         raise NotImplementedError(f"{type(self).__name__} has no Gaussian lower bound: use Laplace's method")
 
     def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """Of no use without a bound."""
+        """Zero: without a bound it is not used."""
         return 0.0
 
     def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """There is no bound to touch."""
+        """There is none, because there is no bound."""
         raise NotImplementedError(f"{type(self).__name__} has no Gaussian lower bound: use Laplace's method")
 
 
+class _Location:
+    """A likelihood of t - η that is largest at η = t."""
+
+    def centre(self, t: FloatArray) -> FloatArray | Scalar:
+        """The observation."""
+        return t
+
+    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
+        """The distance from the level."""
+        return np.abs(t - level)
+
+
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Location):
     """Gaussian noise: p(t | η) = N(t; η, σ²), with a Gamma(c, d) hyper-prior on 1/σ². Expansion and bound are exact."""
 
     noise: float = 1.0
@@ -157,14 +169,6 @@ class Gaussian:
     def bound(self, t: FloatArray, contact: FloatArray) -> Sites:
         """The log density itself."""
         return expansion(self, t, np.zeros_like(t))
-
-    def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """The observation."""
-        return t
-
-    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """The distance from the level."""
-        return np.abs(t - level)
 
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
@@ -253,7 +257,7 @@ class Poisson(_Fixed, _NoBound):
 
 
 @dataclass(frozen=True)
-class StudentT:
+class StudentT(_Location):
     """Noise with heavy tails: (t - η)/σ has Student's distribution with ν degrees of freedom.
 
     The log density is convex in z = (t - η)², so its tangent in z is a Gaussian lower bound. It is the bound of the
@@ -269,7 +273,7 @@ class StudentT:
     min_noise: float = 0.0
     """Smallest σ²: where the model reproduces more than half of the rows, the density has no maximum."""
     range: tuple[float, float] = field(default=(1.0, 100.0), repr=False)
-    """Limits of a learned ν: below 1 there is no mean, above 100 nobody can tell it from the Gaussian."""
+    """Limits of a learned ν: below 1 there is no mean, above 100 it is practically Gaussian."""
 
     def log_density(self, t: FloatArray, eta: FloatArray) -> FloatArray:
         """Log Γ((ν+1)/2) - log Γ(ν/2) - ½ log πνσ² - ½(ν + 1) log(1 + (t - η)²/νσ²)."""
@@ -305,14 +309,6 @@ class StudentT:
         precision = self.mixing(contact**2) / self.noise
         const = self._log_density_at(contact**2) + 0.5 * precision * contact**2
         return Sites(precision, precision * t, const - 0.5 * precision * t**2)
-
-    def centre(self, t: FloatArray) -> FloatArray | Scalar:
-        """The observation."""
-        return t
-
-    def first_contact(self, t: FloatArray, level: float) -> FloatArray:
-        """The distance from the level."""
-        return np.abs(t - level)
 
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule

@@ -1,4 +1,4 @@
-"""The logarithm of a noise variance as a linear predictor: what residuals say of it."""
+"""The logarithm of a noise variance as a linear predictor: the likelihood of squared residuals."""
 
 from dataclasses import dataclass
 

@@ -42,7 +42,7 @@ class ClassRows(Reductions, Protocol):
 
 @dataclass(frozen=True)
 class ClassDesigns:
-    """Φ_c of every class, without what is gone; `column` says which of the D features each weight is for."""
+    """Φ_c of every class, without dropped columns; `column` says which of the D features each weight is for."""
 
     rows: tuple[ClassRows, ...]
     column: tuple[IntArray, ...]
@@ -79,7 +79,7 @@ class ClassDesigns:
         return done
 
     def keep(self, which: BoolArray) -> "ClassDesigns":
-        """The same without some of the weights."""
+        """The same design without some of the weights."""
         parts = self.split(which)
         return ClassDesigns(
             tuple(rows if k.all() else rows.keep(k) for rows, k in zip(self.rows, parts, strict=True)),
@@ -87,7 +87,7 @@ class ClassDesigns:
         )
 
     def bare(self) -> "ClassDesigns":
-        """Which weight is for what, without the rows: all that predictions need."""
+        """The class and feature of each weight, without the rows: all that predictions need."""
         return ClassDesigns((), self.column)
 
 
@@ -133,12 +133,12 @@ class ByWeights:
 
     def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
         """By a solution, and a difference. In a row W u is weight · p ∘ (u - pᵀu)."""
-        D, seen = self.weight[:, None] * self.p, self.p @ U
-        parts = [rows.project(D[:, [c]] * (U[c] - seen)) for c, rows in enumerate(self.design.rows)]
-        felt = np.concatenate([np.zeros((0, U.shape[1])), *parts])
-        X = self.scale[:, None] * self.factor.solve(self.scale[:, None] * felt)
-        whole = (U * D.sum(axis=0)[:, None]).T @ U - (self.weight[:, None] * seen).T @ seen
-        return X, np.asarray(whole - felt.T @ X)
+        D, projected = self.weight[:, None] * self.p, self.p @ U
+        parts = [rows.project(D[:, [c]] * (U[c] - projected)) for c, rows in enumerate(self.design.rows)]
+        weighted = np.concatenate([np.zeros((0, U.shape[1])), *parts])
+        X = self.scale[:, None] * self.factor.solve(self.scale[:, None] * weighted)
+        whole = (U * D.sum(axis=0)[:, None]).T @ U - (self.weight[:, None] * projected).T @ projected
+        return X, np.asarray(whole - weighted.T @ X)
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """All is in the joint root."""
@@ -173,19 +173,23 @@ class ByRows:
 
     def solve(self, g: FloatArray) -> FloatArray:
         """P⁻¹g = A⁻¹g - A⁻¹Φᵀ (E - E1 G⁻¹ 1ᵀE) ΦA⁻¹g."""
-        return (g - self.design.project(self._feel(self.design.predict(g / self.alpha)))) / self.alpha
+        return (g - self.design.project(self._times_curvature(self.design.predict(g / self.alpha)))) / self.alpha
 
     def eliminate(self, U: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both from QU with Q = E - E1 G⁻¹ 1ᵀE, because P⁻¹ΦᵀW = A⁻¹ΦᵀQ and W - WΦP⁻¹ΦᵀW = Q."""
-        felt = [self._feel(np.tile(u, (len(self.unit), 1))) for u in U.T]
-        X = np.array([self.design.project(each) / self.alpha for each in felt]).reshape(len(felt), len(self.alpha)).T
-        left = np.array([each.sum(axis=0) for each in felt]).reshape(len(felt), len(U))
+        weighted = [self._times_curvature(np.tile(u, (len(self.unit), 1))) for u in U.T]
+        X = (
+            np.array([self.design.project(each) / self.alpha for each in weighted])
+            .reshape(len(weighted), len(self.alpha))
+            .T
+        )
+        left = np.array([each.sum(axis=0) for each in weighted]).reshape(len(weighted), len(U))
         return X, np.asarray(left @ U)
 
-    def _feel(self, eta: FloatArray) -> FloatArray:
-        felt = np.column_stack([E @ eta[:, c] for c, E in enumerate(self.E)])
-        shared = self.unit * self.G.solve(self.unit * felt.sum(axis=1))
-        return felt - np.column_stack([E @ shared for E in self.E])
+    def _times_curvature(self, eta: FloatArray) -> FloatArray:
+        weighted = np.column_stack([E @ eta[:, c] for c, E in enumerate(self.E)])
+        shared = self.unit * self.G.solve(self.unit * weighted.sum(axis=1))
+        return weighted - np.column_stack([E @ shared for E in self.E])
 
     def roots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The classes by themselves, and what their coupling adds."""
@@ -222,8 +226,8 @@ class SoftmaxPosterior:
         """Covariance of η (n×C×C) at new rows, given by their kept columns class by class."""
         split = self.design.split
         parts = zip(Phi, split(self.joint.T), self.joint_level.T, strict=True)
-        felt = np.stack([columns @ joint + level for columns, joint, level in parts], axis=1)
-        total = felt @ felt.transpose(0, 2, 1)
+        weighted = np.stack([columns @ joint + level for columns, joint, level in parts], axis=1)
+        total = weighted @ weighted.transpose(0, 2, 1)
         for c, (columns, diagonal, own) in enumerate(zip(Phi, split(self.diagonal), split(self.own.T), strict=True)):
             total[:, c, c] += columns**2 @ diagonal - ((columns @ own) ** 2).sum(axis=1)
         return np.asarray(total)
@@ -258,11 +262,11 @@ def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArr
     """
     n, C = mean.shape
     U = helmert(C)  # (C - 1)×C, rows orthonormal and each adding up to zero
-    seen = U @ covariance @ U.T
+    projected = U @ covariance @ U.T
     if C == 2:
-        p = quadrature(mean[:, 1] - mean[:, 0], np.maximum(2 * seen[:, 0, 0], 0.0))
+        p = quadrature(mean[:, 1] - mean[:, 0], np.maximum(2 * projected[:, 0, 0], 0.0))
         return np.column_stack([1 - p, p])
-    root = U.T @ lower_roots(seen)  # η - mean = root z
+    root = U.T @ lower_roots(projected)  # η - mean = root z
     nodes = even_normal(NODES, C - 1).T
     result = np.empty((n, C))
     step = max(1, CHUNK // (2 * C * NODES))

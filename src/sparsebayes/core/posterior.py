@@ -14,7 +14,7 @@ from sparsebayes.core.types import FloatArray, Scalar
 
 
 class Reductions(Protocol):
-    """All that a posterior asks of the rows of Φ (N×M); whoever stores rows supplies these."""
+    """The products with Φ (N×M) that a posterior needs; every class that stores rows has these methods."""
 
     @property
     def n_rows(self) -> int:
@@ -53,9 +53,9 @@ class GaussianPosterior:
     sign: int
     jitter: float
     known_covariance: FloatArray | None = field(default=None, repr=False)
-    """Σ in full, where it is at hand."""
+    """Σ in full, if it was computed."""
     known_variance: "tuple[Reductions, FloatArray] | None" = field(default=None, repr=False)
-    """A design and φₙᵀ Σ φₙ for each of its rows, where they are at hand."""
+    """A design and φₙᵀ Σ φₙ for each of its rows, if they were computed."""
 
     def covariance(self) -> FloatArray:
         """Σ in full (M×M)."""
@@ -143,8 +143,8 @@ def _by_rows(
     explained = (root**2).sum(axis=0)
     gamma = np.clip(alpha * explained, 0.0, 1.0)
     logdet = -factor.logdet - float(np.log(alpha).sum())
-    felt = factor.half_solve(half[:, None] * prior)  # ΦΣΦᵀ = K - K √B C'⁻¹ √B K with K = Φ A⁻¹ Φᵀ
-    known = rows, np.maximum(np.diag(prior) - (felt**2).sum(axis=0), 0.0)
+    solved = factor.half_solve(half[:, None] * prior)  # ΦΣΦᵀ = K - K √B C'⁻¹ √B K with K = Φ A⁻¹ Φᵀ
+    known = rows, np.maximum(np.diag(prior) - (solved**2).sum(axis=0), 0.0)
     return GaussianPosterior(
         mean, variance - explained, gamma, logdet, root, variance, -1, factor.jitter, known_variance=known
     )

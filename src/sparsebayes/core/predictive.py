@@ -19,7 +19,7 @@ CONTACT_TOL = 1e-12
 
 
 def check_coverage(coverage: float) -> None:
-    """Refuse what is no probability of an interval."""
+    """Raise ValueError unless 0 < coverage < 1."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage={coverage!r} must lie between 0 and 1, both excluded")
 

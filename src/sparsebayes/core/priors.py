@@ -46,7 +46,7 @@ Blocks = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
 class Prior(Protocol):
-    """What the engine asks of a prior. All arrays have one entry per weight."""
+    """The methods of a prior that the engine needs. All arrays have one entry per weight."""
 
     @property
     def min_alpha(self) -> float:

@@ -96,7 +96,7 @@ def laplace_candidate(s: FloatArray, q: FloatArray, strength: Scalar) -> FloatAr
 
     The weights' variances σ²g = 1/α have the density (λ/2) exp(-λg/2) in g. In terms of g the maximum is
     [-s - 2 strength + √(s² + 4 strength q²)] / (2λs) when q² - s > strength (docs/mathematics.md, section 2); written
-    as below no digits are lost near that threshold, and strength 0 is seen to be ARD.
+    as below no digits are lost near that threshold, and strength 0 gives ARD.
     """
     excess = q**2 - s - strength
     inside = (excess > 0) & (s > 0)

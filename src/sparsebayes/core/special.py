@@ -31,7 +31,7 @@ def gamma_bound_terms(
 ) -> FloatArray:
     """What one precision with prior Gamma(a0, b0) and q = Gamma(a_n, b_n) adds to the variational bound.
 
-    It stands in the place of ½ log|A|, once per scale (docs/mathematics.md, section 3).
+    It replaces ½ log|A|, once per scale (docs/mathematics.md, section 3).
     """
     a_n, b_n = np.asarray(a_n, dtype=np.float64), np.asarray(b_n, dtype=np.float64)
     prior = -gammaln(a0) + a0 * np.log(b0)

@@ -37,7 +37,7 @@ class StandardUnits:
     def by_deviation(cls, X: FloatArray, weight: FloatArray) -> "StandardUnits":
         """Weighted mean and standard deviation of every column, within the fence."""
         low, high = _fence(X, weight)
-        inside, total = np.clip(X, low, high), weight.sum()
+        inside, total = _clipped(X, low, high), weight.sum()
         origin = weight @ inside / total
         unit = np.sqrt(weight @ (inside - origin) ** 2 / total)
         return cls(origin, _or_constant(unit, X), low, high)
@@ -49,7 +49,7 @@ class StandardUnits:
         Columns that are nearly always zero, such as pixels at the border of an image, keep their small variance.
         """
         low, high = _fence(X, weight)
-        inside = np.clip(X, low, high)
+        inside = _clipped(X, low, high)
         least, most = inside.min(axis=0), inside.max(axis=0)
         return cls((least + most) / 2, _or_constant((most - least) / np.sqrt(12), X), low, high)
 
@@ -67,7 +67,12 @@ class StandardUnits:
         if on_device(X):
             low, high, origin, unit = (like(each, X) for each in (self.low, self.high, self.origin, self.unit))
             return rounded((namespace_of(X).clip(X, low, high) - origin) / unit)
-        return rounded((np.clip(X, self.low, self.high) - self.origin) / self.unit)
+        return rounded((_clipped(X, self.low, self.high) - self.origin) / self.unit)
+
+
+def _clipped(X: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """np.clip, which takes three times as long for a hundred rows."""
+    return np.asarray(np.minimum(np.maximum(X, low), high))
 
 
 def _fence(X: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,4 +1,4 @@
-"""What is asked of blocks of rows: sums that are small, and that add up over blocks.
+"""Statistics of blocks of rows: small sums, which add up over blocks.
 
 No vector as long as the rows crosses this interface. A statistic is sent to where a block is (another process, another
 machine, a graphics card), is called there, and what comes back is a few matrices of the columns' number.
@@ -156,8 +156,8 @@ class SiteMoments:
         if self.root is None:
             return sites(self.likelihood, t, eta)
         xp = namespace_of(X)
-        felt = X @ like(self.root[:, :-1].T, X) + like(self.root[:, -1], X)
-        xi = xp.sqrt(eta * eta + (felt * felt).sum(1))
+        projected = X @ like(self.root[:, :-1].T, X) + like(self.root[:, -1], X)
+        xi = xp.sqrt(eta * eta + (projected * projected).sum(1))
         # λ(ξ) = tanh(ξ/2) / 4ξ, and 1/8 at ξ = 0. The bound's exponent is const + h η - ½ b η²; its slope is h - bη.
         safe = xp.where(xi > 0, xi, 1 + 0 * xi)
         lam = xp.where(xi > SMALL, xp.tanh(0.5 * safe) / (4 * safe), 0.125 - xi * xi / 96)

@@ -1,1 +1,1 @@
-"""Where rows live. One interface of a few reductions; the solvers never see anything else."""
+"""Where rows are stored. The engine sees one interface of a few products and sums."""

@@ -37,11 +37,11 @@ class DenseRows(OnTheFly):
     root_weight: FloatArray
     _offset: FloatArray | None = field(default=None, repr=False)
     _gram: list[FloatArray] = field(default_factory=list, repr=False)
-    """The Gram matrix with unit weights, once it was asked for."""
+    """The Gram matrix with unit weights, once it is computed."""
     _gram_columns: dict[int, FloatArray] = field(default_factory=dict, repr=False)
     _square: list[FloatArray] = field(default_factory=list, repr=False)
     _entry_squares: list[FloatArray] = field(default_factory=list, repr=False)
-    """(X - mean)², once it was asked for."""
+    """(X - mean)², once it is computed."""
     _few_products: bool = False
     """Whether a search will ask for few of the columns' products, so that no Gram matrix is formed for it."""
 
@@ -67,7 +67,7 @@ class DenseRows(OnTheFly):
         return len(self.mean)
 
     def standardised(self, weight: FloatArray, centre: bool) -> "DenseRows":
-        """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
+        """Rows weighted by √weight, columns centred if `centre` and divided by their weighted root mean square.
 
         A column whose values are all the same, or differ by no more than the rounding of their mean, is constant: its
         scale is set to infinity, which makes it a column of zeros.
@@ -86,7 +86,7 @@ class DenseRows(OnTheFly):
         return replace(rows, scale=scale, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
         mean = self._sums(weight) / weight.sum()
         return DenseRows(self.X, mean, self.scale, self.root_weight, (mean - self.mean) / self.scale)
 
@@ -106,7 +106,7 @@ class DenseRows(OnTheFly):
         return DenseRows(X, self.mean[which], self.scale[which] * factor, self.root_weight)
 
     def under(self, which: IntArray, weight: FloatArray, centre: bool) -> "DenseRows":
-        """Some columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        """Some columns, less their weighted means if `centre`, and rows multiplied by √weight."""
         return DenseRows.formed(under_weight(self.columns(which), weight, centre)[0])
 
     def weighted(self, root_weight: FloatArray) -> "DenseRows":
@@ -159,11 +159,11 @@ class DenseRows(OnTheFly):
         return FormedColumns(np.ascontiguousarray(self.columns(which)))
 
     def compressed(self, R: FloatArray) -> "DenseRows":
-        """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
+        """Rows R that replace these, with RᵀR = ΦᵀΦ."""
         return replace(DenseRows.of(np.ascontiguousarray(R)), _gram=[self.gram()])
 
     def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:
-        """Φᵀ diag(weight) Φ, over blocks of rows; a shared weight costs one pass in a lifetime."""
+        """Φᵀ diag(weight) Φ, over blocks of rows; with a shared weight it is computed once."""
         if np.ndim(weight):
             return self._gram_pass(np.asarray(weight))
         if not self._gram:
@@ -191,7 +191,7 @@ class DenseRows(OnTheFly):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """The Gram matrix with unit weights, if it was ever asked for or is small."""
+        """The Gram matrix with unit weights, if it was computed before or is small."""
         if not self._gram and not self._few_products and self.n_columns <= min(NARROW, self.n_rows):
             self.gram()
         return self._gram[0] if self._gram else None

@@ -1,7 +1,7 @@
-"""What the engine asks of a design Φ: nothing else is known outside of this room about where rows live.
+"""The interface of a design Φ: the engine knows nothing else about how rows are stored.
 
 `Columns` is enough for a model on columns that it keeps; `Design` is what a search asks of all candidate columns. Both
-are in standard units: centred and scaled as the data source was told to. A new data source is one class with the
+are in standard units: centred and scaled as `standardised` asked for. A new data source is one class with the
 methods of `Design`; CONTRIBUTING.md shows one.
 """
 
@@ -28,7 +28,7 @@ class Columns(Reductions, Protocol):
         """Where the columns are measured from since `centred`, in standard units; zero before."""
 
     def centred(self, weight: FloatArray) -> "Columns":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
 
     def columns(self, which: IntArray | BoolArray | slice) -> FloatArray:
         """Φ[:, which], formed."""
@@ -67,7 +67,7 @@ class Design(Columns, Protocol):
         """The columns measured from their weighted mean."""
 
     def gram_column(self, j: int, ahead: Callable[[], IntArray]) -> FloatArray:
-        """Φᵀφ_j; in the same pass may be computed what `ahead` expects to be asked for next."""
+        """Φᵀφ_j. The same pass may compute the columns that `ahead` expects to be needed next."""
 
     def gram_columns(self, which: IntArray) -> FloatArray:
         """ΦᵀΦ[:, which]."""
@@ -76,13 +76,13 @@ class Design(Columns, Protocol):
         """Compute all of ΦᵀΦ now, unless that is too large: a search will ask for many of its columns."""
 
     def under(self, which: IntArray, weight: FloatArray, centre: bool) -> "Design":
-        """Some columns, measured from their weighted mean if so wished, and rows multiplied by √weight.
+        """Some columns, less their weighted means if `centre`, and rows multiplied by √weight.
 
         The rows have no weights of their own.
         """
 
     def compressed(self, R: FloatArray) -> "Design":
-        """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
+        """Rows R that replace these, with RᵀR = ΦᵀΦ."""
 
     def exact(self, which: IntArray) -> "Design | None":
         """Exact columns where these are approximate; None where they are exact already."""

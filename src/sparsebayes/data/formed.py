@@ -7,7 +7,7 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray, Scalar
 
 
 def under_weight(Phi: FloatArray, weight: FloatArray, centre: bool) -> tuple[FloatArray, FloatArray]:
-    """Columns measured from their weighted mean if so wished, and rows multiplied by √weight; and these means."""
+    """Columns less their weighted means if `centre`, and rows multiplied by √weight; and these means."""
     means = weight @ Phi / weight.sum() if centre else np.zeros(Phi.shape[1])
     Phi = Phi - means
     Phi *= np.sqrt(weight)[:, None]
@@ -47,7 +47,7 @@ class FormedColumns:
         return np.zeros(self.n_columns) if self._mean is None else self._mean
 
     def centred(self, weight: FloatArray) -> "FormedColumns":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
         return FormedColumns(self.Phi, weight @ self.Phi / weight.sum())
 
     def gram(self, weight: FloatArray | Scalar = 1.0) -> FloatArray:

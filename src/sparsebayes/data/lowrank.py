@@ -1,4 +1,4 @@
-"""Rows of a kernel matrix K(X, X) that is never formed: a pivoted Cholesky factor stands for it."""
+"""Rows of a kernel matrix K(X, X) that is never formed: it is replaced by a pivoted Cholesky factor."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ WITNESSES = 8
 
 
 class NotLowRank(ValueError):
-    """This kernel matrix cannot be had as a short product; `DenseRows` of the matrix itself can take its place."""
+    """This kernel matrix has no factor of low rank; use `DenseRows` of the matrix itself."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class LowRankRows(OnTheFly):
         return self.L @ self._origin
 
     def standardised(self, weight: FloatArray, centre: bool) -> "LowRankRows":
-        """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
+        """Rows weighted by √weight, columns centred if `centre` and divided by their weighted root mean square.
 
         A column that differs from a constant by no more than its own error is constant: its scale is infinity.
         """
@@ -101,7 +101,7 @@ class LowRankRows(OnTheFly):
         return replace(rows, scale=scale)
 
     def centred(self, weight: FloatArray) -> "LowRankRows":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
         return self._fresh(self.root_weight, weight / weight.sum())
 
     def unweighted(self) -> "LowRankRows":
@@ -109,7 +109,7 @@ class LowRankRows(OnTheFly):
         return self._fresh(np.ones(self.n_rows), self.centre)
 
     def under(self, which: IntArray, weight: FloatArray, centre: bool) -> DenseRows:
-        """Some true columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        """Some true columns, less their weighted means if `centre`, and rows multiplied by √weight."""
         return DenseRows.formed(under_weight(self.columns(which), weight, centre)[0])
 
     def weighted(self, root_weight: FloatArray) -> "LowRankRows":
@@ -289,7 +289,7 @@ def _contest(schur: FloatArray, stop: float) -> tuple[IntArray, FloatArray]:
 
 
 def _compare(kernel: Kernel, X: FloatArray, L: FloatArray, residual: FloatArray, stop: float) -> None:
-    """A matrix that is not positive definite can have a small diagonal left and large entries beside it."""
+    """Check some entries: if K is not positive definite, they can be large although the residual diagonal is small."""
     witnesses = np.unique(np.append(np.argmax(residual), np.linspace(0, len(X) - 1, WITNESSES).astype(np.intp)))
     error = kernel(X, X[witnesses]) - L @ L[witnesses].T
     _check(bool((np.abs(error) <= 2 * stop).all()), "a column of it is not reproduced")

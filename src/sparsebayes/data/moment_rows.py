@@ -1,7 +1,7 @@
-"""A few rows with the moments of many: all that a regression with Gaussian noise asks of its rows.
+"""A few rows with the moments of many: all that a regression with Gaussian noise needs of its rows.
 
 [R, T] with [R, T]ᵀ[R, T] = the products of [Φ, y]. The targets come first in the factorisation, so that T is known at
-once. R is computed when somebody looks at it: a search works with the products themselves.
+once. R is computed when it is first used: a search works with the products themselves.
 """
 
 from dataclasses import dataclass, field, replace

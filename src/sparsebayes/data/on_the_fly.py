@@ -1,4 +1,4 @@
-"""What designs share whose columns are standardised on the fly: their units, by names that say what they are."""
+"""Shared by designs whose columns are standardised on the fly: origin and unit of the columns."""
 
 from typing import Any
 

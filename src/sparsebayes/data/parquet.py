@@ -16,7 +16,7 @@ BUFFER = 2**16
 
 
 def arrow() -> Any:
-    """pyarrow.parquet, or a word about how to get it."""
+    """The module pyarrow.parquet; raises ImportError with the command that installs it."""
     try:
         import pyarrow.parquet as parquet
     except ImportError:

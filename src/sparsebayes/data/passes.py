@@ -1,4 +1,4 @@
-"""Passes over blocks of rows, each written down when it is done: a fit that was interrupted goes on from there.
+"""Passes over blocks of rows, whose results are saved one by one, so that an interrupted fit can continue.
 
 A fit asks for the same passes when it is run again, because nothing in it is random. So a journal of the results is
 enough: a pass whose question is the same as that of the file is not made again.
@@ -63,7 +63,7 @@ def _restored(held: Any) -> Any:
 
 
 def digest(blocks: Blocks, *question: Any) -> str:
-    """Of a question to the rows: all numbers in it, and the names of the columns."""
+    """A hash of what a pass computes: all its numbers, and the names of the columns."""
     found = hashlib.sha256(repr((blocks.n_features, blocks.feature_names)).encode())
     for part in question:
         _update(found, part)

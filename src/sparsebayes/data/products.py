@@ -1,4 +1,4 @@
-"""A design that is known by its products only: ΦᵀΦ and Φᵀt, and a few rows that have them."""
+"""A design that is known by its products only: ΦᵀΦ and Φᵀt, and a few rows with these products."""
 
 from typing import NamedTuple
 

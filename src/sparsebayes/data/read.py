@@ -1,4 +1,4 @@
-"""`read_blocks`: rows that are larger than memory, from wherever they are."""
+"""`read_blocks`: rows that do not fit into memory, from any source."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -73,7 +73,7 @@ class SparseRows(OnTheFly):
         return np.repeat(np.arange(self.n_columns), np.diff(self.X.indptr))
 
     def standardised(self, weight: FloatArray, centre: bool) -> "SparseRows":
-        """Rows weighted by √weight, columns (centred, if so wished, and) divided by their weighted root mean square.
+        """Rows weighted by √weight, columns centred if `centre` and divided by their weighted root mean square.
 
         A column that differs from a constant by no more than rounding has the scale infinity.
         """
@@ -85,7 +85,7 @@ class SparseRows(OnTheFly):
         return replace(rows, scale=np.where(spread <= rounding, np.inf, spread))
 
     def centred(self, weight: FloatArray) -> "SparseRows":
-        """The columns measured from their weighted mean: what is left of a flat intercept when it is eliminated."""
+        """The columns less their weighted means, which eliminates a flat intercept."""
         mean = self.X.T @ weight / weight.sum()
         return SparseRows(self.X, mean, self.scale, self.root_weight, (mean - self.mean) / self.scale)
 
@@ -114,7 +114,7 @@ class SparseRows(OnTheFly):
         return FormedColumns(part.columns(slice(None))) if part.can_form and filled else part
 
     def under(self, which: IntArray, weight: FloatArray, centre: bool) -> "SparseRows":
-        """Some columns, measured from their weighted mean if so wished, and rows multiplied by √weight."""
+        """Some columns, less their weighted means if `centre`, and rows multiplied by √weight."""
         part = self.chosen(which)
         return (part.centred(weight) if centre else part).weighted(np.sqrt(weight))
 
@@ -177,7 +177,7 @@ class SparseRows(OnTheFly):
 
     @property
     def known_gram(self) -> FloatArray | None:
-        """The Gram matrix, if it was ever asked for or is small."""
+        """The Gram matrix, if it was computed before or is small."""
         if not self._gram and self.n_columns <= min(NARROW, self.n_rows):
             self.gram()
         return self._gram[0] if self._gram else None
@@ -188,7 +188,7 @@ class SparseRows(OnTheFly):
             self.gram()
 
     def compressed(self, R: FloatArray) -> DenseRows:
-        """Rows R in the place of these, where RᵀR = ΦᵀΦ."""
+        """Rows R that replace these, with RᵀR = ΦᵀΦ."""
         return replace(DenseRows.of(np.ascontiguousarray(R)), _gram=[self.gram()])
 
     def exact(self, which: IntArray) -> "SparseRows | None":

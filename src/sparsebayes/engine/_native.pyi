@@ -8,6 +8,21 @@ from sparsebayes.engine.least_squares import LeastSquares
 
 class NotPositiveDefinite(Exception): ...
 
+class Constants:
+    def __init__(
+        self,
+        *,
+        copy: float,
+        lost_digits: float,
+        min_share_left: float,
+        prefetch: int,
+        jitter_ladder: tuple[float, ...],
+        step_parts: tuple[float, ...],
+        longest: float,
+        min_gamma: float,
+        damping: tuple[float, ...],
+    ) -> None: ...
+
 class State:
     problem: LeastSquares
     active: list[int]
@@ -39,6 +54,8 @@ class State:
         active: list[int],
         alpha: list[float],
         noise: float,
+        constants: Constants,
+        working_size: int,
         *,
         a: float,
         b: FloatArray,
@@ -46,18 +63,8 @@ class State:
         min_alpha: float,
         positive: bool,
         nats: FloatArray,
-        copy: float,
-        lost_digits: float,
-        working: int,
-        prefetch: int,
-        min_share_left: float,
-        jitter_ladder: list[float],
-        step_parts: list[float],
-        longest: float,
-        min_gamma: float,
-        damping: list[float],
     ) -> None: ...
-    def survey(self, price: Marginal) -> None: ...
+    def survey(self, price: Marginal) -> tuple[FloatArray, FloatArray, FloatArray]: ...
     def best(self, may_add: bool, min_novelty: float, price: Marginal) -> tuple[int, float, float]: ...
     def advance(
         self,

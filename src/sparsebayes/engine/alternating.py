@@ -24,7 +24,7 @@ MIN_GAMMA = 1e-3
 MAX_ITER = 200
 """Largest number of turns. Friedman #1 with 150 rows and 10 inputs takes 35 to 48."""
 HALVINGS = 12
-"""A step in θ is halved at most this often. A step of 2⁻¹² of Newton's changes nothing that the next turn would see."""
+"""A step in θ is halved at most this often. 2⁻¹² of Newton's step changes nothing that matters to the next turn."""
 
 
 @dataclass(frozen=True)

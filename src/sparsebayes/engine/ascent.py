@@ -2,21 +2,24 @@
 
 Tipping & Faul (2003), with four differences: S and Q of the candidates are kept by rank-one updates, the action taken
 is the one with the largest gain of *priced* evidence, the certificate (no action gains more than `tol`) is the stop
-rule, and where neither price nor hyper-prior has a say, σ² follows every action and all precisions move together now
-and then.
+rule, and where columns are free and the prior is scale-free, σ² is re-estimated after every action, and all precisions
+take a common Newton step every few actions.
 """
 
-from collections import deque
 from dataclasses import dataclass, replace
-from itertools import starmap
+from functools import cached_property
 
 import numpy as np
 
-from sparsebayes.core.posterior import relevance
+from sparsebayes.core.posterior import GaussianPosterior, relevance
 from sparsebayes.core.prices import Marginal
+from sparsebayes.core.priors import Moves
+from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Solution
-from sparsebayes.engine.loop import Callback, Info, Settings, Trace, iterate
-from sparsebayes.engine.state import Snapshot, state_of
+from sparsebayes.engine.loop import Callback, Info, Trace
+from sparsebayes.engine.moves import column_factors
+from sparsebayes.engine.state import AnyState, State, state_of
 
 AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed, and digits are checked."""
@@ -24,7 +27,7 @@ DIGITS_LOST = 1e-6
 """Share of the objective, and nats beside it, by which rank-one updates may be off after `AT_ONCE` actions. Where they
 work it is 1e-10; between columns that depend on each other but for rounding it soon grows without bound."""
 BREAKDOWNS = (FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError)
-"""What arithmetic without digits raises."""
+"""Exceptions that are raised when rounding has left no correct digits."""
 NOVELTIES = (1e-12, 1e-10, 1e-8)
 """Share of its squared length that a column must have outside the model, each time that digits were lost: columns that
 depend on each other but for rounding cannot be told apart."""
@@ -42,72 +45,154 @@ twice as many end at evidences that differ by less than their scatter."""
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A model at the end of a search, with what every candidate would bring; all numbers are computed from scratch."""
+
+    problem: LeastSquares
+    active: IntArray
+    alpha: FloatArray
+    """Of all candidates; ∞ outside the model."""
+    noise: float
+    S: FloatArray
+    Q: FloatArray
+    posterior: GaussianPosterior
+    Sigma: FloatArray
+    gram: FloatArray
+    copies: IntArray
+    evidence: float
+    objective: float
+    residual: float
+    gamma_sum: float
+    best_moves: Moves
+    """The best change of every unit, given all others."""
+
+    @classmethod
+    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
+        """The present model of a state."""
+        moves = Moves(*state.survey(price))
+        active = np.array(state.active, dtype=np.intp)
+        alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
+        if isinstance(state, State):
+            posterior = replace(state.posterior, known_covariance=Sigma)
+        else:
+            var = Sigma.diagonal()
+            zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
+            known = state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter, Sigma
+            posterior = GaussianPosterior(*known)
+        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum, moves
+        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
+
+    @property
+    def solution(self) -> Solution:
+        """The model."""
+        return Solution(self.active, self.alpha[self.active], self.noise)
+
+    def factors(self) -> tuple[FloatArray, FloatArray]:
+        """s and q of every candidate."""
+        return column_factors(self)
+
+    @property
+    def mean(self) -> FloatArray:
+        """μ."""
+        return self.posterior.mean
+
+    @property
+    def variance_sum(self) -> float:
+        """Σ 1/α of the model."""
+        return float((1 / self.alpha[self.active]).sum())
+
+    @property
+    def priced_evidence(self) -> float:
+        """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
+        return self.evidence - self.problem.total_price(self.active)
+
+    @cached_property
+    def best_exchanges(self) -> Exchange:
+        """The best replacement of every column in the model."""
+        p, active = self.problem, self.active
+        prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
+        model = self.alpha[active], self.posterior.mean, self.Sigma
+        return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)
+
+
+@dataclass(frozen=True)
 class Limits:
     """Stopping rule and allowed actions of one ascent."""
 
     tol: float
-    """It ends when no action gains more nats."""
+    """The ascent ends when no action gains more nats than this."""
     hold_noise: bool = False
     max_additions: int = UNLIMITED
     min_novelty: float = 0.0
-    """What enters must have at least this share of its squared length outside the model."""
+    """A column may enter only if at least this share of its squared length is outside the model."""
 
 
 class Ascent:
-    """A climb from a start; one step is one action, or a re-estimation of the noise, or both."""
+    """A climb from a start, by actions on single columns and re-estimations of the noise."""
 
     def __init__(self, problem: LeastSquares, start: Solution) -> None:
         self.problem, self.state = problem, state_of(problem, start)
-        self.sound = start
+        self.verified = start
         """The best model whose objective was computed from scratch."""
         self.highest = self.state.objective
-        self.lost = False
-        """Whether digits were lost on the way."""
+        self.lost_digits = False
+        """Whether rank-one updates have lost their digits during the climb."""
         self._uniform = not isinstance(problem.price.nats, np.ndarray)
+        self._price = problem.marginal_price if self._uniform else self._own_price
         self.state.survey(self._price(self.state.n_units))
 
     def run(self, limits: Limits, trace: Trace, max_iter: int, callback: Callback | None = None) -> bool:
-        """Step until no allowed action gains more than the limit; says whether that was reached."""
+        """Step until no allowed action gains more than the limit. Returns whether that was reached."""
         self.limits, self.n_actions = limits, 0
         self.additions_left = limits.max_additions
         # A climb with few additions is too short for joint steps.
         limited = limits.hold_noise and limits.max_additions < UNLIMITED
         self.joint = self.problem.is_scale_free and not limited
         self.follows = self.joint and not limits.hold_noise
-        self.ahead = 1 if callback is not None or not self._uniform else max_iter
-        self.made: deque[Info] = deque()
-        settings = Settings(limits.tol, max_iter, callback)
+        # A callback sees, and may stop, every single action; a price that differs by column depends on all before.
+        self.at_once = AT_ONCE if callback is None and self._uniform else 1
         for novelty in (limits.min_novelty, *NOVELTIES):
             self.limits = replace(limits, min_novelty=max(novelty, limits.min_novelty))
             try:
-                return iterate(None, lambda _: (None, self._step()), trace=trace, settings=settings)[1]
+                return self._climb(trace, max_iter, callback)
             except BREAKDOWNS:
-                self.state, self.lost = state_of(self.problem, self.sound), True
-                self.made.clear()
+                self.state, self.lost_digits = state_of(self.problem, self.verified), True
+        return False
+
+    def _climb(self, trace: Trace, max_iter: int, callback: Callback | None) -> bool:
+        left, stop = max_iter, False
+        while left > 0 and not stop:
+            made = self._steps(left)
+            stop = trace.add(made, callback)
+            if made[-1].change <= self.limits.tol:
+                return True
+            left -= len(made)
         return False
 
     def snapshot(self) -> Snapshot:
-        """Where the climb is now, from scratch."""
+        """The present model, computed from scratch."""
         return Snapshot.of(self.state, self._price(self.state.n_units))
 
-    def _step(self) -> Info:
-        """The next action, or the last look at the noise."""
-        if not self.made and not self._actions():
-            if self.joint and self.state.age:
-                self.state.joint_step(self.limits.tol, NOISE_FLOOR if self.follows else 0.0)
-            self.state.survey(self._price(self.state.n_units))
-            if not self._actions() and not self._drop_worthless():
-                return self._noise()
-        return self.made.popleft()
+    def _steps(self, most: int) -> list[Info]:
+        """The next actions; if none is left, a check of the noise."""
+        if made := self._actions(most):
+            return made
+        if self.joint and self.state.age:
+            self.state.joint_step(self.limits.tol, NOISE_FLOOR if self.follows else 0.0)
+        moves = Moves(*self.state.survey(self._price(self.state.n_units)))
+        if made := self._actions(most):
+            return made
+        any_worthless = self.joint and not moves.worth[self.state.active].all()
+        return (self._drop_worthless() if any_worthless else []) or [self._noise()]
 
-    def _drop_worthless(self) -> bool:
-        """Take out columns that would rather be out, although each deletion gains less than `tol`; says if any did.
+    def _drop_worthless(self) -> list[Info]:
+        """Delete columns whose best precision is infinite, although each deletion gains less than `tol`.
 
-        Joint steps leave many behind that bring nothing. One at a time: of two copies, each is worthless beside the
-        other.
+        Joint steps leave many columns that bring nothing. They are deleted one at a time, because of two copies each is
+        worthless as long as the other is there.
         """
-        state, problem = self.state, self.problem
-        while self.joint and state.n_active:
+        state, problem, made = self.state, self.problem, list[Info]()
+        while state.n_active:
             active, alpha, var = np.array(state.active, dtype=np.intp), state.alpha_inside, state.Sigma.diagonal()
             prior = problem.prior.of(active).at_noise(state.noise)
             s, q = relevance(alpha, var) / var, state.mean / var
@@ -117,13 +202,13 @@ class Ascent:
             present = np.where(worthless, prior.gain(alpha, s, q), np.inf)
             before, j = state.objective, int(active[np.argmin(present)])
             action = state.move(j, np.inf)
-            self.made.append(Info(before, np.inf, state.n_active, state.jitter, action))
-        return bool(self.made)
+            made.append(Info(before, np.inf, state.n_active, state.jitter, action))
+        return made
 
-    def _actions(self) -> bool:
-        """The best actions, and what is due after every few of them; says whether there was any."""
+    def _actions(self, most: int) -> list[Info]:
+        """The best actions, with the re-estimations that are due after every few; none if no action gains enough."""
         limits, every, due = self.limits, REFRESH_EVERY, "noise"
-        until = min(self.ahead, AT_ONCE - self.n_actions % AT_ONCE)
+        until = min(most, self.at_once, AT_ONCE - self.n_actions % AT_ONCE)
         early = not limits.hold_noise and self.n_actions < EARLY_ACTIONS
         if early:
             until, every = min(until, EARLY_ACTIONS - self.n_actions), 1
@@ -133,35 +218,33 @@ class Ascent:
             due = "refresh"
         allowed = limits.tol, self.additions_left, limits.min_novelty
         follows = self.follows and not early
-        made = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
-        self.made.extend(starmap(Info, made))
-        self.ahead = max(self.ahead - len(made), 1)
+        steps = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
+        made = list(map(Info._make, steps))
         self.n_actions += len(made)
-        self.additions_left -= [action for *_, action in made].count("add")
+        self.additions_left -= [info.action for info in made].count("add")
         if made and self.n_actions % AT_ONCE == 0:
             self._check_digits()
-        return bool(made)
+        return made
 
     def _check_digits(self) -> None:
-        """Compare the objective with that from scratch."""
+        """Compute everything from scratch, and compare the objective."""
         state = self.state
-        here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
-        objective = state_of(self.problem, here).objective
-        if objective > self.highest:
-            self.sound, self.highest = here, objective
-        if not abs(objective - state.objective) <= DIGITS_LOST * (1 + abs(objective)):
+        updated = state.objective
+        state.refresh()
+        if state.objective > self.highest:
+            here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
+            self.verified, self.highest = here, state.objective
+        if not abs(updated - state.objective) <= DIGITS_LOST * (1 + abs(state.objective)):
             raise FloatingPointError("rank-one updates have lost their digits")
 
     def _noise(self) -> Info:
-        """No action gains more than `tol`: what the noise would bring, and its re-estimation if that is more."""
+        """Re-estimate the noise if that gains more than `tol`; no action does."""
         state, tol = self.state, self.limits.tol
         before, to_gain = state.objective, 0.0 if self.limits.hold_noise else self.problem.noise_left(state)
         if to_gain > tol:
             state.set_scales(state.alpha_inside, self.problem.next_noise(state))
         return Info(before, to_gain, state.n_active, state.jitter, "noise")
 
-    def _price(self, k: int) -> Marginal:
-        """What one unit more costs a model of k units, the present one, and what one of those inside saves."""
-        if not self._uniform:
-            return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))
-        return self.problem.marginal_price(k)
+    def _own_price(self, k: int) -> Marginal:
+        """The marginal price of the present model, whatever its number of units k, where prices differ by column."""
+        return Marginal.at(self.problem.price, self.problem.prior.units(self.state.active))

@@ -29,7 +29,7 @@ from sparsebayes.engine.sets import Draw
 FLIPS = 12
 """Flips of a sweep: about the work of computing everything for the new sites."""
 SETTLING, ROUND = 100, 250
-"""Sweeps of each chain that are not counted, and between two looks at how well the chains agree."""
+"""Sweeps of each chain that are not counted, and sweeps between two tests of how well the chains agree."""
 MANY = 4
 """The whole Gram matrix is computed if a sweep is likely to need one column in four."""
 

@@ -1,4 +1,4 @@
-"""Re-estimate all precisions at once, drop what is gone, repeat (docs/mathematics.md, sections 1 to 3).
+"""Re-estimate all precisions at once, drop weights that have vanished, repeat (docs/mathematics.md, sections 1 to 3).
 
 The loop knows no likelihood: a w-step finds the posterior for given precisions, a rule the precisions for a given
 posterior. Each algorithm of the literature is a choice of the two.
@@ -28,14 +28,14 @@ MAX_CHANGE = 1e4
 A tenth or ten times as much changes nothing."""
 
 
-class Carried(Protocol):
+class CarriedValue(Protocol):
     """What a w-step hands to the next one: a noise variance, or the point where the likelihood is approximated."""
 
     def keep(self, which: BoolArray) -> Self:
         """The same after some weights were dropped."""
 
 
-Carry = TypeVar("Carry", bound=Carried)
+Carry = TypeVar("Carry", bound=CarriedValue)
 
 
 class WStep(Protocol):
@@ -54,8 +54,8 @@ class WStep(Protocol):
         """For the next step."""
 
 
-class Posed(Protocol):
-    """What the loop asks of a problem."""
+class BatchProblem(Protocol):
+    """The parts of a problem that the loop needs."""
 
     @property
     def design(self) -> Design:
@@ -81,7 +81,7 @@ class State(Generic[Carry]):
     objective: float = -np.inf
 
 
-def start(problem: Posed, carry: Carry, alpha: float | None = None) -> State[Carry]:
+def start(problem: BatchProblem, carry: Carry, alpha: float | None = None) -> State[Carry]:
     """Every usable column in the model, with one precision: by default the prior gives the predictor variance one."""
     design = problem.design
     usable = np.flatnonzero(design.usable)
@@ -90,7 +90,7 @@ def start(problem: Posed, carry: Carry, alpha: float | None = None) -> State[Car
 
 
 def stepper(
-    problem: Posed,
+    problem: BatchProblem,
     *,
     w_step: Callable[[Columns, FloatArray, Carry], WStep],
     rule: ScaleRule,
@@ -135,7 +135,7 @@ def stepper(
 
 
 def run(
-    problem: Posed,
+    problem: BatchProblem,
     state: State[Carry],
     *,
     w_step: Callable[[Columns, FloatArray, Carry], WStep],

@@ -1,4 +1,4 @@
-"""What every candidate column would bring to a model, under the local approximation at that model.
+"""The gain of every candidate column, under the local approximation at a model.
 
 One wide pass over the design: the only place where a search on a likelihood that is not Gaussian touches all columns.
 """

@@ -1,4 +1,4 @@
-"""L1-penalised maximum likelihood, component by component: a lasso on the sites, taken anew until nothing moves.
+"""L1-penalised maximum likelihood, coordinate by coordinate: a lasso whose sites are recomputed until it converges.
 
 The minimiser of -log p(t | w) + Σ penalty_m |w_m|. The sites are the parabola at the present w; its lasso is solved by
 coordinate descent (docs/mathematics.md, section 2); the step to it is halved until the true objective rises.

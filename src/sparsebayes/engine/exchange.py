@@ -1,9 +1,9 @@
 """Exchanges: take one column out of the model and put another in its place, as one move.
 
-With nearly equal columns a wrong one may hold the place of the right one: neither its deletion nor the other's addition
-pays alone. After column i has left, S and Q of every candidate are known in closed form (the rank-one rule of a
-deletion), so all exchanges cost one product of the Gram columns with Σ
-(docs/mathematics.md, section 4.2).
+With nearly equal columns a wrong one may be in the model instead of the right one: neither its deletion nor the
+other's addition pays alone. After column i has left, S and Q of every candidate are known in closed form (the
+rank-one rule of a deletion), so all exchanges cost one product of the Gram columns with Σ (docs/mathematics.md, section
+4.2).
 """
 
 from typing import NamedTuple
@@ -23,9 +23,9 @@ class Exchange(NamedTuple):
     out: IntArray
     """Columns of the model, best exchange first."""
     into: IntArray
-    """What takes their place."""
+    """The columns that replace them."""
     alpha: FloatArray
-    """The precision that it should have."""
+    """Best precisions of these."""
     gain: FloatArray
     """Nats of priced evidence that the exchange brings, everything else unchanged; may be negative."""
 
@@ -92,7 +92,7 @@ def _after_deletion(Q: FloatArray, F: FloatArray, mean: FloatArray) -> FloatArra
 
 
 def _worth(prior: Prior, s: FloatArray, q: FloatArray, nats: FloatArray) -> FloatArray:
-    """Nats of columns at their best precision, less their price; -∞ where no precision is of use."""
+    """Nats of columns at their best precision, less their price; -∞ where the best precision is infinite."""
     alpha = prior.candidate(s, q)
     usable = np.isfinite(alpha)
     worth = prior.gain(alpha, s, q) - nats

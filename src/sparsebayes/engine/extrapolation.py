@@ -15,17 +15,17 @@ import numpy as np
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.loop import Info
 
-LONGEST_LEAP = 30.0
-"""Largest λ, in steps; beyond it the two steps seen say nothing. 15 and 60 end at the same evidence
+LONGEST_EXTRAPOLATION = 30.0
+"""Largest λ, in steps; two steps do not determine a longer extrapolation. 15 and 60 end at the same evidence
 (experiments/constants.py)."""
 ROUNDING = 1e-13
-"""Share of the objective, a sum over a thousand rows, that a leap may seem to lose by rounding."""
+"""Share of the objective, a sum over a thousand rows, that an extrapolation may seem to lose by rounding."""
 
 State = TypeVar("State")
 
 
-def leap(
-    x0: FloatArray, x1: FloatArray, x2: FloatArray, weight: FloatArray, longest: float = LONGEST_LEAP
+def extrapolate(
+    x0: FloatArray, x1: FloatArray, x2: FloatArray, weight: FloatArray, longest: float = LONGEST_EXTRAPOLATION
 ) -> FloatArray:
     """x₀ + 2λr + λ²v; x₂ where λ is not above one. In the norms coordinates count by their weight."""
     r, v = x1 - x0, x2 - 2 * x1 + x0
@@ -35,21 +35,21 @@ def leap(
 
 
 @dataclass(frozen=True)
-class Leaping(Generic[State]):
-    """A state of an iteration with leaps."""
+class Extrapolated(Generic[State]):
+    """A state of an iteration with extrapolations."""
 
     here: State
     before: tuple[FloatArray, ...] = ()
-    """Coordinates of the plain steps since the last leap."""
+    """Coordinates of the plain steps since the last extrapolation."""
     fallback: State | None = None
-    """Where to go on if `here`, the end of a leap, turns out to be worse than what was there before."""
+    """The state before `here` was extrapolated; the iteration continues from it if `here` is worse."""
     reached: float = -np.inf
     """The last objective."""
 
 
 @dataclass(frozen=True)
-class Leaps(Generic[State]):
-    """Plain steps, and after every two a leap."""
+class Extrapolation(Generic[State]):
+    """Plain steps, and after every two of them an extrapolation."""
 
     step: Callable[[State], tuple[State, Info]]
     """The plain step: the next state, and the objective at the given one."""
@@ -58,19 +58,20 @@ class Leaps(Generic[State]):
     """The state with other coordinates."""
     weight: FloatArray
     """Of the coordinates."""
-    longest: float = LONGEST_LEAP
+    longest: float = LONGEST_EXTRAPOLATION
 
-    def __call__(self, state: Leaping[State]) -> tuple[Leaping[State], Info]:
+    def __call__(self, state: Extrapolated[State]) -> tuple[Extrapolated[State], Info]:
         """One step."""
         new, info = self.step(state.here)
         if state.fallback is not None:
             if not info.objective >= state.reached - ROUNDING * (1 + abs(state.reached)):
                 new, info = self.step(state.fallback)
-            return Leaping(new, reached=info.objective), info  # a plain step from the end of a leap damps its errors
+            # A plain step damps the errors of the extrapolation.
+            return Extrapolated(new, reached=info.objective), info
         if not state.before:
-            return Leaping(new, (self.coordinates(state.here),), reached=info.objective), info
+            return Extrapolated(new, (self.coordinates(state.here),), reached=info.objective), info
         x2 = self.coordinates(new)
-        there = leap(state.before[0], self.coordinates(state.here), x2, self.weight, self.longest)
+        there = extrapolate(state.before[0], self.coordinates(state.here), x2, self.weight, self.longest)
         if there is x2:
-            return Leaping(new, reached=info.objective), info
-        return Leaping(self.at(new, there), fallback=new, reached=info.objective), info
+            return Extrapolated(new, reached=info.objective), info
+        return Extrapolated(self.at(new, there), fallback=new, reached=info.objective), info

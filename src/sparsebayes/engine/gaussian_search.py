@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsebayes.core.prices import is_free
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.least_squares import LOW_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
-from sparsebayes.engine.state import Snapshot
 
 LOW_NOISE_GAIN = 0.5
 """The noise is held low until no action gains more nats than this: finer work waits for the real noise.
@@ -17,19 +16,19 @@ LOW_NOISE_ADDITIONS = 128
 """Most columns that enter while the noise is held low, so that large designs do not stay in this stage. With fewer than
 512 rows `ROWS_PER_COLUMN` is the limit."""
 ROWS_PER_COLUMN = 4
-"""Rows for each of these columns: three quarters of them are left to tell the noise when that is released."""
+"""Rows for each of these columns: three quarters of the rows are left to estimate the noise when it is released."""
 NOISE_FACTORS = (0.1, 4.0)
 """A perturbation holds the noise at the found value times these; see `search`. Both together find the truth more often
 than either (docs/min_gain.md)."""
 PERTURBED_ADDITIONS = 10
 """Columns that a perturbation may add before the noise is released; 5 or 20 end at the same models."""
 PERTURBED_TOL = 1e-2
-"""Nats by which a perturbation must be better; it is also climbed no finer than this. A tenth or ten
-times as much ends at the same models."""
+"""Nats by which the end of a perturbation must be better; its climb has at least this tolerance. A tenth or ten times
+as much ends at the same models."""
 
 
 def exchanges_count(problem: LeastSquares) -> bool:
-    """Whether exchanges are looked at: columns have a price, and move one by one."""
+    """Whether exchanges are tried: columns have a price, and move one by one."""
     return not is_free(problem.price) and problem.prior.ties is None
 
 
@@ -41,7 +40,7 @@ def climb(
 
 
 def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
-    """Go on with a climb to its end."""
+    """Continue a climb until neither single moves nor exchanges gain enough."""
     for _ in range(settings.max_iter):
         converged = ascent.run(limits, trace, settings.max_iter, settings.callback)
         snapshot = ascent.snapshot()
@@ -52,20 +51,21 @@ def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> 
             break
         ascent.state.move(int(found.out[0]), np.inf)
         ascent.state.move(int(found.into[0]), float(found.alpha[0]))
-    return snapshot, converged and not ascent.lost
+    return snapshot, converged and not ascent.lost_digits
 
 
 def low_noise_limits(problem: LeastSquares) -> Limits:
-    """How far a climb from nothing goes while the noise is held low.
+    """Limits of a climb from the empty model while the noise is held low.
 
-    What enters must differ from what is in by as much as one row can say; below that rounding would choose.
+    A column that enters must have at least 1/n of its squared length outside the model, the share of one row. Among
+    columns with less, rounding would choose.
     """
     room = min(LOW_NOISE_ADDITIONS, int(problem.n / ROWS_PER_COLUMN))
     return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=1 / max(problem.n, 1.0))
 
 
 def cold_start(problem: LeastSquares, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
-    """From nothing, where columns are free: in the beginning the noise is held low.
+    """Climb from the empty model, where columns are free: in the beginning the noise is held low.
 
     Alone, the first of several columns that pay together explains little. If all the rest counted as noise at once, the
     others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
@@ -111,9 +111,9 @@ def search(problem: LeastSquares, start: Solution, trace: Trace, settings: Setti
 
 
 def _released(ascent: Ascent) -> Solution:
-    """Where a perturbation ended, with the noise that fits it and without all that then does not pay.
+    """The end of a perturbation with its noise re-estimated, without the columns that then do not pay.
 
-    Dropping all at once is quick, and harmless where the end is compared anyway.
+    All are dropped at once, which is quick; it cannot do harm, because the end is compared with the model before.
     """
     ascent.state.set_scales(ascent.state.alpha_inside, ascent.problem.next_noise(ascent.state))
     snapshot = ascent.snapshot()

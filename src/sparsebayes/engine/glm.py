@@ -13,13 +13,13 @@ from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.coordinate import L1Problem
-from sparsebayes.engine.extrapolation import LONGEST_LEAP, Leaping, Leaps
+from sparsebayes.engine.extrapolation import LONGEST_EXTRAPOLATION, Extrapolated, Extrapolation
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
 from sparsebayes.engine.scale_fit import ScaleFit, fit_scales
-from sparsebayes.engine.search import LOOSE, Search, Standing, cold_start, search
+from sparsebayes.engine.search import LOOSE, Search, SearchState, cold_start, search
 from sparsebayes.engine.view import Contact, Mode, Point, WStep
 
 RULES: dict[str, dict[str, ScaleRule]] = {
@@ -54,8 +54,8 @@ def sparse(problem: Problem, rule: str, settings: Settings) -> Result:
         return find(problem, settings)
     trace = Trace()
     state, converged = _in_batch(problem, rule, trace, settings)
-    fit = _standing(problem, state)
-    return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
+    fit = _final_model(problem, state)
+    return _result(Search(problem, settings.tol), SearchState(fit), converged, trace)
 
 
 def batch_then_search(problem: Problem, rule: str, settings: Settings) -> Result:
@@ -84,10 +84,10 @@ def ridge(problem: Problem, rule: str, settings: Settings) -> Result:
         return replace(state, alpha=np.full(n, max(alpha, problem.prior.min_alpha)))
 
     # With many more columns than rows EM creeps: a step goes about rows/columns of the way, in one coordinate.
-    leaps: Leaps[batch.State[Point]] = Leaps(
-        step, lambda state: np.log(state.alpha[:1]), at, np.ones(1), longest=max(LONGEST_LEAP, float(n))
+    extrapolated_steps: Extrapolation[batch.State[Point]] = Extrapolation(
+        step, lambda state: np.log(state.alpha[:1]), at, np.ones(1), longest=max(LONGEST_EXTRAPOLATION, float(n))
     )
-    state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
+    state, converged = iterate(Extrapolated(first), extrapolated_steps, trace=trace, settings=settings)
     return _unsearched(problem, state.here, converged, trace)
 
 
@@ -110,8 +110,10 @@ def variational_bayes(problem: Problem, settings: Settings) -> Result:
         return replace(state, alpha=np.exp(x[:n]), carry=replace(state.carry, xi=np.exp(x[n:])))
 
     # A row of weight two is two rows.
-    leaps: Leaps[batch.State[Contact]] = Leaps(step, coordinates, at, np.append(np.ones(n), problem.weight))
-    state, converged = iterate(Leaping(first), leaps, trace=trace, settings=settings)
+    extrapolated_steps: Extrapolation[batch.State[Contact]] = Extrapolation(
+        step, coordinates, at, np.append(np.ones(n), problem.weight)
+    )
+    state, converged = iterate(Extrapolated(first), extrapolated_steps, trace=trace, settings=settings)
     return _unsearched(problem, state.here, converged, trace)
 
 
@@ -154,7 +156,7 @@ def reweighted_l1(problem: Problem, lasso: Lasso, settings: Settings) -> Result:
     fit = _at_scales(problem, mode, root_z)
     if not is_free(problem.price):
         return _searched(problem, fit, trace, settings)
-    return _result(Search(problem, settings.tol), Standing(fit), converged, trace)
+    return _result(Search(problem, settings.tol), SearchState(fit), converged, trace)
 
 
 def _w_step(problem: Problem, rule: str) -> Callable[[Columns, FloatArray, Point], WStep]:
@@ -175,7 +177,7 @@ def _in_batch(problem: Problem, rule: str, trace: Trace, settings: Settings) -> 
     )
 
 
-def _standing(problem: Problem, state: batch.State[Any]) -> ScaleFit:
+def _final_model(problem: Problem, state: batch.State[Any]) -> ScaleFit:
     """The end of a batch iteration, at its own final view."""
     point = state.carry.settled(problem, state.design, state.alpha)
     view = point.view(problem, state.design, state.alpha)
@@ -189,7 +191,7 @@ def _at_scales(problem: Problem, mode: Mode, root_z: FloatArray) -> ScaleFit:
     active = np.flatnonzero(mode.w)
     alpha = np.maximum(root_z[active] / np.abs(mode.w[active]), problem.prior.min_alpha)
     state = batch.State(problem.design.keep(active), active, alpha, mode.keep(mode.w != 0))
-    return _standing(problem, state)
+    return _final_model(problem, state)
 
 
 def _searched(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> Result:
@@ -205,7 +207,7 @@ def _searched(problem: Problem, start: ScaleFit, trace: Trace, settings: Setting
     return replace(result, converged=result.converged and result.gap <= max(here.min_rise, settings.tol))
 
 
-def _result(search: Search, at: Standing, converged: bool, trace: Trace) -> Result:
+def _result(search: Search, at: SearchState, converged: bool, trace: Trace) -> Result:
     """Evidence, worth of every candidate and certificate of a model, all at its own final view."""
     worth, gap = search.certificate(at)
     fit = at.fit
@@ -233,7 +235,7 @@ def _described(problem: Problem, fit: ScaleFit, worth: FloatArray, gap: float, c
 def _unsearched(problem: Problem, state: batch.State[Any], converged: bool, trace: Trace) -> Result:
     """A model whose columns were not chosen: no column has a worth of its own."""
     n, gap = problem.design.n_columns, trace.infos[-1].change
-    return _described(problem, _standing(problem, state), np.zeros(n), gap, converged, trace)
+    return _described(problem, _final_model(problem, state), np.zeros(n), gap, converged, trace)
 
 
 def _at_mode(problem: Problem, mode: Mode, penalty: float, converged: bool, trace: Trace) -> Result:

@@ -1,4 +1,4 @@
-"""Sets of groups of columns as a chain sees them: `Sets` in which a group takes the place of a column."""
+"""Sets of groups of columns for a chain: `Sets` in which a group takes the place of a column."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -46,7 +46,7 @@ class GroupSets(Sets):
         return chosen[chosen >= 0]
 
     def by_rows(self, k: int) -> bool:
-        """Never: groups are always seen through their columns."""
+        """False: groups always use the matrix of their columns."""
         return False
 
     def gram_rows(self, active: IntArray) -> FloatArray:

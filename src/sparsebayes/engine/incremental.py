@@ -57,8 +57,9 @@ def update(belief: Belief, Phi: FloatArray, t: FloatArray, weight: FloatArray, t
     ξ starts at 0 and is iterated until the bound, ½ μᵀΣ⁻¹μ + ½ log|Σ| + Σ(site constants), moves by less than `tol` of
     itself. LinAlgError if prior and rows leave a direction undetermined, to working precision.
     """
-    felt = np.einsum("nm,nm->n", Phi @ belief.covariance, Phi) * weight / 4  # a row's precision is a quarter at most
-    few = len(Phi) < Phi.shape[1] and felt.max(initial=0.0) < MAX_SHRINKAGE
+    # A row's precision is a quarter at most.
+    shrinkage = np.einsum("nm,nm->n", Phi @ belief.covariance, Phi) * weight / 4
+    few = len(Phi) < Phi.shape[1] and shrinkage.max(initial=0.0) < MAX_SHRINKAGE
     among = _among_rows if few else _among_weights
     xi = np.zeros(len(t))
     last = -np.inf
@@ -78,9 +79,9 @@ def _among_rows(belief: Belief, Phi: FloatArray, sites: Sites) -> tuple[Belief, 
     """Σ' = Σ - ΣΦᵀ√B (I + √B ΦΣΦᵀ √B)⁻¹ √BΦΣ; mean and variance of the block's η under it."""
     b = np.asarray(sites.precision)
     half = np.sqrt(b)[:, None] * Phi
-    felt = half @ belief.covariance
-    factor = factorise(np.eye(len(Phi)) + felt @ half.T)
-    root = factor.half_solve(felt)
+    projected = half @ belief.covariance
+    factor = factorise(np.eye(len(Phi)) + projected @ half.T)
+    root = factor.half_solve(projected)
     covariance = belief.covariance - root.T @ root
     vector = belief.vector + Phi.T @ sites.shift
     new = Belief(

@@ -1,4 +1,4 @@
-"""Weighted least squares: a problem under Gaussian sites, which is all that the sequential search ever sees.
+"""Weighted least squares: a problem under Gaussian sites, the only kind of problem that the Gaussian search knows.
 
 For Gaussian noise it is the problem itself. For any other likelihood it is the problem under the sites of the present
 model, with the noise variance fixed at one.
@@ -20,7 +20,8 @@ from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.data.design import Columns, Design
 
 if TYPE_CHECKING:
-    from sparsebayes.engine.state import AnyState, Snapshot
+    from sparsebayes.engine.ascent import Snapshot
+    from sparsebayes.engine.state import AnyState
 
 NOISE_FLOOR = 1e-8
 """Smallest σ²/var(t): on noise-free data σ² would run to 0. A residual of 1e-4 standard deviations is left."""
@@ -49,7 +50,7 @@ def empty(noise: float) -> Solution:
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise variance, as what one w-step hands to the next."""
+    """The noise variance, which one w-step carries over to the next."""
 
     variance: float
 
@@ -83,7 +84,7 @@ class LeastSquares:
     d: float = 0.0
     """Gamma(c, d) hyper-prior on the noise precision."""
     rest: float = 0.0
-    """Squared length of the part of the target that no weight can reach, where `compressed` has taken it out."""
+    """Squared length of the part of the target outside the span of the columns, if `compressed` has removed it."""
     known_projection: FloatArray | None = None
     """Φᵀt where it is known: for several targets it is one product."""
     start_alpha: float | None = None
@@ -129,7 +130,7 @@ class LeastSquares:
         return INITIAL_NOISE if self.known_noise is None else self.known_noise
 
     def marginal_price(self, k: int) -> Marginal:
-        """Of a model of k units, where all have one price; a search asks again and again."""
+        """The marginal price in a model of k units, where all have one price; each is computed once."""
         if k not in self._marginals:
             self._marginals[k] = Marginal.at(self.price, range(k))
         return self._marginals[k]
@@ -153,7 +154,7 @@ class LeastSquares:
         return {}
 
     def total_price(self, active: IntArray | list[int]) -> float:
-        """Nats asked of a model that keeps these columns."""
+        """The price, in nats, of a model that keeps these columns."""
         return total(self.price, self.prior.units(active))
 
     def residual(self, active: IntArray | list[int], mean: FloatArray, gram: FloatArray) -> float:
@@ -214,7 +215,7 @@ class LeastSquares:
         return max(noise_mackay(*self.noise_terms(model)), NOISE_FLOOR)
 
     def noise_left(self, model: "AnyState | Snapshot") -> float:
-        """Nats to be had from the noise variance; none when it is known or would go below its floor."""
+        """Nats that the best noise variance would gain; none if it is known or would go below its floor."""
         if self.known_noise is not None:
             return 0.0
         at_floor = model.noise <= NOISE_FLOOR and self.next_noise(model) <= NOISE_FLOOR

@@ -22,7 +22,8 @@ from sparsebayes.engine.regression import maximum, solve
 from sparsebayes.engine.result import Result
 
 BLOCK = 256
-"""Kept rows that are looked at together; each needs six numbers for every candidate, 60 MB in all for 5,000 of them."""
+"""Rows with a vector in the model that are processed together. Each needs six numbers for every candidate, 60 MB in all
+for 5,000 candidates."""
 SPENT = 1e-10
 """A candidate with no more than this part of its squared length outside the model would only repeat it: half of what a
 copy has there (engine/state.py, COPY)."""
@@ -43,7 +44,7 @@ class KernelResult:
 def solve_kernel(
     problem: LeastSquares, solver: str, settings: Settings, own: IntArray, start: Solution | None = None
 ) -> KernelResult:
-    """Find a model with the named solver (or from `start`), and what it does not know of new observations.
+    """Find a model with the named solver (or from `start`), with leave-one-out errors.
 
     Columns that are known approximately are made exact once they are chosen, and the model is fitted on them.
     """
@@ -62,7 +63,7 @@ def solve_kernel(
 
 
 class HeldOut(NamedTuple):
-    """For every row: its error, and the variance that the model expected of it, when the row had not been there."""
+    """Leave-one-out predictions: for every row its error, and the variance that the model expected of that error."""
 
     error: FloatArray
     variance: FloatArray
@@ -90,7 +91,7 @@ class HeldOut(NamedTuple):
 
 
 def squared_error(problem: LeastSquares, result: Result, own: IntArray) -> float:
-    """Mean squared error of rows that were not there (see `held_out`), in the problem's units."""
+    """Mean squared leave-one-out error (see `held_out`), in the problem's units."""
     return held_out(problem, result, own).squared_error
 
 
@@ -99,7 +100,7 @@ def label_density(problem: Problem, result: Result, own: IntArray, shift: FloatA
 
     Under its sites the model is a regression with noise variance one and the sites' precisions as row weights; a row
     leaves with its site. η of the row is then normal, and the probability of the label its mean logistic function.
-    `shift` is what the mean of η is farther from zero than its mode, for each row by the others.
+    `shift` is the mean of η less its mode, for each row from the others.
     """
     design = problem.design
     Phi = design.columns(result.active) - np.broadcast_to(result.origin, len(result.active))

@@ -2,28 +2,31 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 FIND_STEPS = 1000
-"""A finding stage that takes longer (copied columns can make it wander) is ended; the search goes on from there."""
+"""Most steps of the stage that finds a first model (where columns are copies it can be slow). The search goes on."""
 
 State = TypeVar("State")
 
 
-@dataclass
-class Info:
+class Info(NamedTuple):
     """What is reported of one step."""
 
     objective: float
     """Log evidence (with hyper-prior) of the model before the step."""
     change: float
-    """What the stop rule looks at, in nats."""
+    """The number in nats that the stop rule compares with the tolerance."""
     n_active: int
     jitter: float = 0.0
     """Largest relative jitter that a Cholesky factor needed."""
     action: str = ""
+
+
+Callback = Callable[[int, Info], bool | None]
+"""Called after each step; return True to stop this loop and all later ones of the same fit."""
 
 
 @dataclass
@@ -42,9 +45,20 @@ class Trace:
         """Number of steps that needed numerical rescue."""
         return sum(info.jitter > 0 for info in self.infos)
 
-
-Callback = Callable[[int, Info], bool | None]
-"""Called after each step; return True to stop this loop and all later ones of the same fit."""
+    def add(self, steps: Iterable[Info], callback: Callback | None = None) -> bool:
+        """Append steps that were made, and report each to the callback. Returns whether it asks to stop."""
+        stop = False
+        for info in steps:
+            if not math.isfinite(info.objective):
+                raise FloatingPointError(
+                    f"the log evidence became {info.objective} at step {len(self.infos) + 1} with {info.n_active} "
+                    "active weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise "
+                    "precision"
+                )
+            self.infos.append(info)
+            if callback is not None and callback(len(self.infos), info):
+                stop = True
+        return stop
 
 
 @dataclass(frozen=True)
@@ -56,7 +70,7 @@ class Settings:
     callback: Callback | None = None
 
     def loose(self) -> "Settings":
-        """For a stage that only has to come near a maximum, from where the search goes on: √tol nats."""
+        """Settings for a stage that only has to come near a maximum: a tolerance of √tol nats."""
         return Settings(self.tol**0.5, min(self.max_iter, FIND_STEPS), self.callback)
 
 
@@ -69,19 +83,12 @@ def iterate(
 ) -> tuple[State, bool]:
     """Step until `info.change <= tol`, at most `max_iter` times, or until the callback asks to stop.
 
-    Says whether the tolerance was reached.
+    Returns whether the tolerance was reached.
     """
-    tol, callback = settings.tol, settings.callback
     for _ in range(settings.max_iter):
         state, info = step(state)
-        if not math.isfinite(info.objective):
-            raise FloatingPointError(
-                f"the log evidence became {info.objective} at step {len(trace.infos) + 1} with {info.n_active} active "
-                "weights; check X and y for extreme values, or set hyper-priors (c, d) on the noise precision"
-            )
-        trace.infos.append(info)
-        stop = callback is not None and callback(len(trace.infos), info)
-        if info.change <= tol:
+        stop = trace.add((info,), settings.callback)
+        if info.change <= settings.tol:
             return state, True
         if stop:
             break

@@ -1,4 +1,4 @@
-"""What each column, or unit of columns, would bring to a model: s and q from its state, the moves from its prior."""
+"""The gain of the best move of each column, or unit of columns: s and q by the state, moves by the prior."""
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,7 +12,8 @@ from sparsebayes.core.priors import Moves
 from sparsebayes.core.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from sparsebayes.engine.state import Snapshot, State
+    from sparsebayes.engine.ascent import Snapshot
+    from sparsebayes.engine.state import State
 
 
 def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
@@ -31,14 +32,14 @@ def column_factors(model: "State | Snapshot") -> tuple[FloatArray, FloatArray]:
 
 
 class Surroundings(NamedTuple):
-    """What is needed to see units of columns as if they were not in the model."""
+    """Numbers from which S and Q of units follow, as if the units were not in the model."""
 
     own: FloatArray
     """Φ_uᵀBΦ_u of every unit."""
     across: FloatArray
     """φᵀBΦ of every candidate with every column of the model."""
     Q: FloatArray
-    """Of every candidate, as the whole model sees it."""
+    """Of every candidate, given the whole model."""
     active: IntArray
     alpha: FloatArray
     """Of every candidate; ∞ outside the model."""
@@ -71,7 +72,7 @@ def inside_blocks(
     return S, (precision @ mean[units][:, :, None])[:, :, 0]
 
 
-def search_blocks(model: "State | Snapshot", units: IntArray) -> tuple[FloatArray, FloatArray]:
+def search_blocks(model: "State", units: IntArray) -> tuple[FloatArray, FloatArray]:
     """The same under the model of a Gaussian search."""
     beta, problem = 1 / model.noise, model.problem
     Q = beta * (problem.projection - model.gram @ model.mean)
@@ -80,9 +81,10 @@ def search_blocks(model: "State | Snapshot", units: IntArray) -> tuple[FloatArra
     return unit_blocks(Surroundings(own, beta * model.gram, Q, active, model.alpha, model.mean, model.Sigma), units)
 
 
-def unit_moves(model: "State | Snapshot", price: Marginal) -> Moves:
+def unit_moves(model: "State", price: Marginal) -> Moves:
     """The best change of every unit, given all others; a copy of a column in the model has no move."""
     problem, inside = model.problem, np.isfinite(model.alpha)
     prices, blocks = price.of(inside, problem.price.nats), partial(search_blocks, model)
     moves = problem.prior.at_noise(model.noise).moves(*model.factors(), model.alpha, prices, blocks)
-    return moves._replace(gain=np.where((model.copies > 0) & ~inside, 0.0, moves.gain))
+    copy = (model.copies > 0) & ~inside
+    return moves._replace(alpha=np.where(copy, np.inf, moves.alpha), gain=np.where(copy, 0.0, moves.gain))

@@ -1,4 +1,4 @@
-"""Sets of columns that several outputs share, as a chain sees them (docs/mathematics.md, section 9.6)."""
+"""Sets of columns that several outputs share, for a chain (docs/mathematics.md, section 9.6)."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -60,7 +60,7 @@ def average_outputs(
     sets = prepared(OutputSets(problem, odds.log_prior, odds.prior(), not known, shares_noise=shares_noise))
     score = np.sqrt((problem.projection**2).mean(axis=1))
     found = chains.sample(partial(chain.run, sets), odds, start, score, problem.design.n_rows)
-    if shares_noise:  # all of them tell of it
+    if shares_noise:  # all of them inform about it
         found = replace(found, rest=np.full(problem.n_outputs, found.rest.sum()))
     return [output_of(found, k) for k in range(problem.n_outputs)]
 

@@ -14,11 +14,11 @@ import numpy as np
 from sparsebayes.core.evidence import log_evidence
 from sparsebayes.core.posterior import GaussianPosterior
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.gaussian_search import certificate, search
 from sparsebayes.engine.least_squares import LOST_DIGITS, NOISE_FLOOR, LeastSquares, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.result import Result
-from sparsebayes.engine.state import Snapshot
 
 MAX_TURNS = 50
 """Turns between the outputs' noise and everything else. Each closes most of the distance: five are usual."""
@@ -63,11 +63,11 @@ class OutputsResult:
 
     outputs: list[Result]
     unit: FloatArray
-    """What these units are in those of the problem, per output."""
+    """One of these units in units of the problem, per output."""
     log_evidence: float
     """Of all outputs together, in the units of the problem."""
     path: FloatArray
-    """The same before each step."""
+    """The log evidence before each step."""
 
 
 def solve_outputs(problem: OutputsProblem, settings: Settings, shared_noise: bool) -> OutputsResult:

@@ -14,7 +14,7 @@ from sparsebayes.engine.view import Contact, Mode, Point
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Columns in standard units, a target and row weights; and what is believed beforehand."""
+    """Columns in standard units, a target and row weights; and the prior assumptions."""
 
     design: Design
     """The candidate columns, not multiplied by the rows' weights."""

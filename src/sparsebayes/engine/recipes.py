@@ -17,7 +17,7 @@ from sparsebayes.engine.reweighted import Lasso
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may choose beside the problem."""
+    """Options of a user that are no part of the problem."""
 
     rule: str = "fixed-point"
     """How precisions are re-estimated, all at once: "fixed-point" (MacKay) or "em"."""
@@ -32,7 +32,7 @@ class Recipe:
     """One named algorithm."""
 
     name: str
-    """As the literature has it."""
+    """The name in the literature."""
     likelihood: str
     inference: str
     prior: str

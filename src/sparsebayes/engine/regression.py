@@ -1,4 +1,4 @@
-"""Recipes for Gaussian noise: each named solver finds a model its own way, and one search certifies what it found."""
+"""Recipes for Gaussian noise: each named solver finds a first model, and the same search completes and certifies it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,12 +8,12 @@ from sparsebayes.core.scales import NoiseRule, ScaleRule, em, mackay, noise_em, 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.design import Columns
 from sparsebayes.engine import batch, reweighted
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.gaussian_search import certificate, search
 from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares, Noise, NoiseStep, Solution, empty
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.reweighted import Lasso
-from sparsebayes.engine.state import Snapshot
 
 Find = Callable[[LeastSquares, Lasso | None, Trace, Settings], Solution]
 
@@ -37,14 +37,14 @@ def by_batch(
 
 
 def by_reweighting(problem: LeastSquares, lasso: Lasso | None, trace: Trace, settings: Settings) -> Solution:
-    """A chain of lassos."""
+    """A sequence of lassos."""
     if lasso is None:
         raise ValueError("solver='reweighted-l1' needs a lasso")
     return reweighted.run(problem, lasso=lasso, trace=trace, settings=settings)[0].solution
 
 
 def from_nothing(problem: LeastSquares, lasso: Lasso | None, trace: Trace, settings: Settings) -> Solution:
-    """The search alone."""
+    """The empty model: the search does everything."""
     return empty(problem.first_noise)
 
 
@@ -109,8 +109,8 @@ def priced(problem: LeastSquares, result: Result) -> float:
 def maximum(problem: LeastSquares, solver: str, settings: Settings, start: Solution | None = None) -> Result:
     """The named solver's answer on kernel columns, or what the search makes of a start.
 
-    A batch solver starts with all columns. Where it has let the noise vanish before most of them had gone, no single
-    deletion brings it back, and the search from nothing is the better guide.
+    A batch solver starts with all columns. If the noise vanished before most of them had left, no single deletion
+    helps, and a search from the empty model finds a better one.
     """
     problem.design.prepare_gram()
     found = solve(problem, solver, settings, start=start)

@@ -13,10 +13,11 @@ import numpy as np
 from sparsebayes.core.prices import FREE, Marginal, is_free
 from sparsebayes.core.scales import ard_candidate, gain, noise_em
 from sparsebayes.core.types import FloatArray
+from sparsebayes.engine.ascent import Snapshot
 from sparsebayes.engine.batch import PRICE_INFLATION
 from sparsebayes.engine.least_squares import INITIAL_NOISE, NOISE_FLOOR, LeastSquares, Solution, empty
 from sparsebayes.engine.loop import Info, Settings, Trace, iterate
-from sparsebayes.engine.state import Snapshot, state_of
+from sparsebayes.engine.state import state_of
 
 Lasso = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], FloatArray]
 """(Φ, t, penalties, start) → argmin ½‖t - Φw‖² + Σ penalty_m |w_m|."""

@@ -46,7 +46,7 @@ class RobustSampler(Augmented):
         return Sites(u, u * t, np.zeros_like(u))
 
     def _n_weighted(self, sites: Sites) -> float:
-        """All rows tell of the noise."""
+        """All rows count for the noise."""
         return float(len(self.problem.t))
 
 

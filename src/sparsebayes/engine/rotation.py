@@ -64,10 +64,10 @@ class Part:
 
 
 class Tally:
-    """Sums over the states of many sweeps, each of which tells of its own columns."""
+    """Sums over the states of many sweeps, each for its own columns."""
 
     def __init__(self, n_units: int, n_columns: int) -> None:
-        self.included, self.seen = np.zeros(n_units), np.zeros(n_units)
+        self.included, self.free_total = np.zeros(n_units), np.zeros(n_units)
         self.first, self.second = np.zeros(n_columns), np.zeros(n_columns)
         self.sizes, self.total = np.zeros(n_units + 1), 0.0
         self.noise: FloatArray | float = 0.0
@@ -77,9 +77,9 @@ class Tally:
 
         Probabilities count for the units that were free to change.
         """
-        told = np.flatnonzero(free[units])
-        self.included[units[told]] += sums.included[told]
-        self.seen[units[told]] += sums.total
+        was_free = np.flatnonzero(free[units])
+        self.included[units[was_free]] += sums.included[was_free]
+        self.free_total[units[was_free]] += sums.total
         self.first[columns] += sums.first
         self.second[columns] += sums.second
         self.sizes[: len(sums.sizes)] += sums.sizes
@@ -88,7 +88,7 @@ class Tally:
     @property
     def probability(self) -> FloatArray:
         """Mean over the states in which a unit was free to change."""
-        return self.included / np.maximum(self.seen, np.finfo(np.float64).tiny)
+        return self.included / np.maximum(self.free_total, np.finfo(np.float64).tiny)
 
     def sums(self) -> Sums:
         """All states, with probabilities as if every unit had been free in all of them."""

@@ -48,7 +48,7 @@ class ScaleFit:
     evidence: float
     converged: bool
     tol: float
-    """Nats to which it was fitted."""
+    """Tolerance, in nats, of the fit."""
 
     def priced(self, problem: Problem) -> float:
         """Log evidence less the price of what is kept."""
@@ -69,7 +69,7 @@ class ScaleFit:
 def fit_scales(
     problem: Problem, active: IntArray, alpha: FloatArray, point: Point, tol: float, *, drop_worthless: bool
 ) -> ScaleFit:
-    """Converge precisions and view; with `drop_worthless`, a column that the view gives no use leaves on the way.
+    """Converge precisions and view; with `drop_worthless`, columns are dropped whose best precision is infinite.
 
     Each turn takes one step of the point (Newton's method to the mode, or new contact points) and one of the
     precisions. Steps that turn back are shortened.
@@ -98,7 +98,7 @@ class _ScaleFitting:
         return self._result(False)
 
     def _look(self) -> float:
-        """The view here; how far the evidence has moved."""
+        """The view at the present point, and the change of the evidence."""
         problem, alpha = self.problem, self.alpha
         if not self.unbounded:  # which weights are at their floor is known at the mode only
             self.point = self.point.settled(problem, self.design, alpha)
@@ -109,7 +109,7 @@ class _ScaleFitting:
         return abs(self.evidence - before)
 
     def _turn(self) -> bool:
-        """One turn; says whether there was nothing left to do."""
+        """One turn. Returns whether the fit has converged."""
         moved = self._look()
         problem, alpha = self.problem, self.alpha
         if (leaves := self._leaving(moved)) is not None:
@@ -195,6 +195,6 @@ def without(problem: Problem, fit: ScaleFit, columns: BoolArray, tol: float) -> 
 def with_more(
     problem: Problem, fit: ScaleFit, columns: IntArray, alpha: FloatArray, tol: float, *, drop_worthless: bool
 ) -> ScaleFit:
-    """The model with some columns more, fitted anew under the real likelihood."""
+    """The model with additional columns, fitted anew under the real likelihood."""
     active, scales = np.append(fit.active, columns), np.append(fit.alpha, alpha)
     return fit_scales(problem, active, scales, fit.point.grow(len(columns)), tol, drop_worthless=drop_worthless)

@@ -57,8 +57,8 @@ Half or twice as much ends elsewhere in 11 to 13 of 96 fits, worse by no more th
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where the search is: the model, and what it has tried in vain since the model last changed."""
+class SearchState:
+    """The model, and the moves that were tried without success since it last changed."""
 
     fit: ScaleFit
     refused: frozenset[int] = frozenset()
@@ -69,14 +69,14 @@ class Standing:
     """Exchanges that were tried and lower it."""
     exact: ScaleFit | None = None
     """The last model that was fitted to the tolerance of the search; each is better than the one before."""
-    seen: list[Candidates] = field(default_factory=list, compare=False, repr=False)
-    """All candidates under the view of the model, once they were looked at."""
+    known_candidates: list[Candidates] = field(default_factory=list, compare=False, repr=False)
+    """All candidates under the view of the model, once they have been computed."""
 
     def candidates(self, problem: Problem) -> Candidates:
         """All candidates under the view of the model: one wide pass, once."""
-        if not self.seen:
-            self.seen.append(Candidates.of(problem, self.fit))
-        return self.seen[0]
+        if not self.known_candidates:
+            self.known_candidates.append(Candidates.of(problem, self.fit))
+        return self.known_candidates[0]
 
 
 @dataclass(frozen=True)
@@ -93,19 +93,19 @@ class Search:
 
     @property
     def exchanges_count(self) -> bool:
-        """Whether exchanges are looked at: columns have a price, and move one by one."""
+        """Whether exchanges are tried: columns have a price, and move one by one."""
         return not self.is_free and self.problem.prior.ties is None
 
     @property
     def min_rise(self) -> float:
-        """Nats that a move must really bring."""
+        """Nats of real evidence that a move must gain."""
         return self.tol if self.is_free else max(self.tol, MIN_RISE)
 
     def better(self, there: ScaleFit, here: ScaleFit) -> bool:
         """Whether the real priced evidence has risen."""
         return there.priced(self.problem) > here.priced(self.problem) + self.min_rise
 
-    def step(self, at: Standing, room: int) -> tuple[Standing, Info, int]:
+    def step(self, at: SearchState, room: int) -> tuple[SearchState, Info, int]:
         """Add what is proposed; else delete or exchange; else end. Also returns how many columns may still enter."""
         found = at.candidates(self.problem)
         moves = found.moves(self.problem)
@@ -129,7 +129,7 @@ class Search:
     def _info(self, fit: ScaleFit, change: float, action: str) -> Info:
         return Info(fit.evidence, change, len(fit.active), fit.view.posterior.jitter, action)
 
-    def _settled(self, at: Standing) -> Standing:
+    def _settled(self, at: SearchState) -> SearchState:
         """The model fitted exactly; or the last exact one, if that was no worse, without what was added since.
 
         What looked like a rise may be none once all is settled, above all where classes are nearly separable.
@@ -137,15 +137,15 @@ class Search:
         here = at.fit
         fit = fit_scales(self.problem, here.active, here.alpha, here.point, self.tol, drop_worthless=self.is_free)
         if at.exact is None or self.better(fit, at.exact):
-            return Standing(fit, exact=fit)
+            return SearchState(fit, exact=fit)
         added = np.setdiff1d(at.fit.active, at.exact.active)
-        return Standing(at.exact, at.refused | {int(j) for j in added}, exact=at.exact)
+        return SearchState(at.exact, at.refused | {int(j) for j in added}, exact=at.exact)
 
     # --- additions ---
 
     def _added(
-        self, at: Standing, found: Candidates, gain: FloatArray, alpha: FloatArray, room: int
-    ) -> tuple[Standing, int]:
+        self, at: SearchState, found: Candidates, gain: FloatArray, alpha: FloatArray, room: int
+    ) -> tuple[SearchState, int]:
         """The model with the proposed columns that raise the real evidence; without any, they are refused."""
         columns, scales, others = self.propose(at.fit, found, gain, room)
         here = replace(at.fit, alpha=others)
@@ -153,13 +153,13 @@ class Search:
         there = self._pruned(there)
         if self.better(there, at.fit):
             n_added = len(self.problem.prior.units(np.setdiff1d(there.active, at.fit.active)))
-            return Standing(there, at.refused, exact=at.exact), n_added
+            return SearchState(there, at.refused, exact=at.exact), n_added
         best = [int(j) for j in self.problem.prior.units(np.argsort(-gain))[:TRIES] if gain[j] > self.min_rise]
         alone = [self.problem.prior.unit(j) for j in best]
         for one in alone if not np.array_equal(np.sort(columns), alone[0]) else alone[1:]:
             there = with_more(self.problem, at.fit, one, alpha[one], LOOSE, drop_worthless=self.is_free)
             if self.better(there, at.fit):
-                return Standing(there, at.refused, exact=at.exact), 1
+                return SearchState(there, at.refused, exact=at.exact), 1
         return replace(at, refused=at.refused.union(columns.tolist(), *(one.tolist() for one in alone))), 0
 
     def propose(
@@ -213,7 +213,7 @@ class Search:
 
     # --- deletions and exchanges ---
 
-    def _deleted(self, at: Standing, worth: FloatArray) -> Standing:
+    def _deleted(self, at: SearchState, worth: FloatArray) -> SearchState:
         """The model without a column of doubtful worth, if that is better by the real evidence.
 
         Where the kept columns all but separate the classes there is no curvature left, and the view finds each of them
@@ -229,11 +229,11 @@ class Search:
                 leaves = self._unit(at.fit, k)
                 there = without(self.problem, at.fit, leaves, self.tol)
                 if self.better(there, at.fit):
-                    return Standing(there, exact=there)
+                    return SearchState(there, exact=there)
                 lost |= dict.fromkeys(at.fit.active[leaves].tolist(), at.fit.evidence - there.evidence)
         return replace(at, lost=lost)
 
-    def exchanges(self, at: Standing, found: Candidates) -> Exchange:
+    def exchanges(self, at: SearchState, found: Candidates) -> Exchange:
         """The exchanges that the view proposes and that were not tried yet."""
         fit, problem = at.fit, self.problem
         posterior, mean = fit.view.posterior, fit.point.weights(problem, fit.view)
@@ -245,7 +245,7 @@ class Search:
         new = np.array([(int(i), int(j)) not in at.exchanged for i, j in zip(some.out, some.into, strict=True)], bool)
         return Exchange(*(each[new] for each in some))
 
-    def _exchanged(self, at: Standing, found: Candidates) -> Standing:
+    def _exchanged(self, at: SearchState, found: Candidates) -> SearchState:
         """The model with one column exchanged, if that is better by the real evidence."""
         if not self.exchanges_count:
             return at
@@ -258,11 +258,11 @@ class Search:
             point = fit.point.keep(stays).grow(1)
             there = fit_scales(self.problem, active, scales, point, self.tol, drop_worthless=False)
             if self.better(there, fit):
-                return Standing(there, exact=there)
+                return SearchState(there, exact=there)
             at = replace(at, exchanged=at.exchanged | {(int(i), int(j))})
         return at
 
-    def certificate(self, at: Standing) -> tuple[FloatArray, float]:
+    def certificate(self, at: SearchState) -> tuple[FloatArray, float]:
         """Nats that each column brings or would bring, and what the best change would still bring.
 
         Changes that were tried and did not bring what the view promised do not count.
@@ -282,19 +282,19 @@ class Search:
 
 def climb(
     search: Search, fit: ScaleFit, settings: Settings, trace: Trace, max_additions: int | None = None
-) -> tuple[Standing, bool]:
+) -> tuple[SearchState, bool]:
     """Steps until none raises the real priced evidence."""
     room = search.problem.design.n_columns if max_additions is None else max_additions
 
-    def step(at: Standing) -> tuple[Standing, Info]:
+    def step(at: SearchState) -> tuple[SearchState, Info]:
         nonlocal room
         there, info, room = search.step(at, room)
         return there, info
 
-    return iterate(Standing(fit), step, trace=trace, settings=replace(settings, tol=0.0))
+    return iterate(SearchState(fit), step, trace=trace, settings=replace(settings, tol=0.0))
 
 
-def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> tuple[Standing, bool]:
+def search(problem: Problem, start: ScaleFit, trace: Trace, settings: Settings) -> tuple[SearchState, bool]:
     """Climb from a start; with a price, perturb the end (at lower prices) and climb again while that helps."""
     here = Search(problem, settings.tol)
     best, converged = climb(here, start, settings, trace)

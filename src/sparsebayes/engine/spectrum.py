@@ -18,7 +18,7 @@ LOST = 1e-10
 
 
 class Spectrum(Protocol):
-    """What a chain asks of the columns that are in."""
+    """The numbers of the columns in the set that a chain needs."""
 
     @property
     def e(self) -> FloatArray:

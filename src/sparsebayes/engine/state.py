@@ -6,21 +6,19 @@ section 4.2; Tipping & Faul 2003). What to do next is decided in engine/ascent.p
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from sparsebayes.core.evidence import log_evidence, log_hyper_prior
 from sparsebayes.core.linalg import JITTER_LADDER, typical
-from sparsebayes.core.posterior import GaussianPosterior, posterior_from_gram, relevance
+from sparsebayes.core.posterior import posterior_from_gram
 from sparsebayes.core.prices import Marginal
 from sparsebayes.core.priors import Moves
 from sparsebayes.core.scales import MIN_SHARE_LEFT, gain
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine import compiled
-from sparsebayes.engine.exchange import Exchange, exchanges
 from sparsebayes.engine.least_squares import LOST_DIGITS, LeastSquares, Solution
 from sparsebayes.engine.moves import column_factors, unit_moves
 from sparsebayes.engine.scales import DAMPING, LONGEST, MIN_GAMMA, STEP_PARTS, newton_step
@@ -78,7 +76,7 @@ class State:
         self.refresh()
 
     def _include(self, j: int, alpha: float, ahead: IntArray) -> None:
-        """A column of the start. A copy of one that is in hands over its prior variance: the model stays the same.
+        """Put a column of the start in. Of a copy only the prior variance is added to the first one's: the same model.
 
         Not so in a group, whose columns have one precision whatever they are.
         """
@@ -109,7 +107,7 @@ class State:
 
     @property
     def alpha_inside(self) -> FloatArray:
-        """Their precisions."""
+        """Precisions of the columns in the model."""
         return self.alpha[self.active]
 
     @property
@@ -122,16 +120,17 @@ class State:
         """Σ 1/α."""
         return float((1 / self.alpha_inside).sum())
 
-    def survey(self, price: Marginal) -> None:
-        """Everything from scratch; then the working set is chosen anew."""
+    def survey(self, price: Marginal) -> Moves:
+        """Everything from scratch; then the working set is chosen anew. Returns the best change of every unit."""
         self.working = np.arange(self.problem.n_columns)
         self.refresh()
-        outside = np.flatnonzero(np.isinf(self.alpha))
-        brings = self.moves(price).gain[outside]
+        outside, moves = np.flatnonzero(np.isinf(self.alpha)), self.moves(price)
+        brings = moves.gain[outside]
         order = rank_candidates(brings, self.S[outside], typical(self.Q[outside]))
         count = working_set_size(self.problem.n_columns)
         self.working = outside[order[:count]]
         self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
+        return moves
 
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
@@ -359,104 +358,34 @@ def state_of(problem: LeastSquares, start: Solution) -> AnyState:
         start.active.tolist(),
         start.alpha.tolist(),
         start.noise,
+        _constants(),
+        working_set_size(n),
         a=rules.a,
         b=_per_column(rules.b, n),
         rate=rules.rate,
         min_alpha=rules.min_alpha,
         positive=rules.positive,
         nats=_per_column(problem.price.nats, n),
-        copy=COPY,
-        lost_digits=LOST_DIGITS,
-        working=working_set_size(n),
-        prefetch=PREFETCH,
-        min_share_left=MIN_SHARE_LEFT,
-        jitter_ladder=list(JITTER_LADDER),
-        step_parts=list(STEP_PARTS),
-        longest=LONGEST,
-        min_gamma=MIN_GAMMA,
-        damping=DAMPING,
     )
     state.problem = problem
     return state
 
 
+@cache
+def _constants() -> "_native.Constants":
+    """All constants of the compiled state."""
+    return compiled.native.Constants(
+        copy=COPY,
+        lost_digits=LOST_DIGITS,
+        min_share_left=MIN_SHARE_LEFT,
+        prefetch=PREFETCH,
+        jitter_ladder=JITTER_LADDER,
+        step_parts=STEP_PARTS,
+        longest=LONGEST,
+        min_gamma=MIN_GAMMA,
+        damping=tuple(DAMPING),
+    )
+
+
 def _per_column(value: FloatArray | float, n: int) -> FloatArray:
     return value if isinstance(value, np.ndarray) else np.full(n, value, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """All that is known of a model at the end of a search, from scratch and for every candidate."""
-
-    problem: LeastSquares
-    active: IntArray
-    alpha: FloatArray
-    """Of all candidates; ∞ outside the model."""
-    noise: float
-    S: FloatArray
-    Q: FloatArray
-    posterior: GaussianPosterior
-    Sigma: FloatArray
-    gram: FloatArray
-    copies: IntArray
-    evidence: float
-    objective: float
-    residual: float
-    gamma_sum: float
-
-    @classmethod
-    def of(cls, state: AnyState, price: Marginal) -> "Snapshot":
-        """Where the state is now."""
-        state.survey(price)
-        active = np.array(state.active, dtype=np.intp)
-        alpha, Sigma, inside = state.alpha, state.Sigma, state.alpha_inside
-        if isinstance(state, State):
-            posterior = state.posterior
-        else:
-            var = Sigma.diagonal()
-            zeros, gamma = np.zeros(len(inside)), relevance(inside, var)
-            posterior = GaussianPosterior(state.mean, var, gamma, state.logdet, state.root, zeros, 1, state.jitter)
-        more = state.gram, state.copies, state.evidence, state.objective, state.residual, state.gamma_sum
-        return cls(state.problem, active, alpha, state.noise, state.S, state.Q, posterior, Sigma, *more)
-
-    @property
-    def solution(self) -> Solution:
-        """The model."""
-        return Solution(self.active, self.alpha[self.active], self.noise)
-
-    def factors(self) -> tuple[FloatArray, FloatArray]:
-        """s and q of every candidate."""
-        return column_factors(self)
-
-    @property
-    def mean(self) -> FloatArray:
-        """μ."""
-        return self.posterior.mean
-
-    @property
-    def variance_sum(self) -> float:
-        """Σ 1/α of the model."""
-        return float((1 / self.alpha[self.active]).sum())
-
-    @property
-    def priced_evidence(self) -> float:
-        """Log evidence less the price of what is kept: the log posterior probability of the model, up to a constant."""
-        return self.evidence - self.problem.total_price(self.active)
-
-    @cached_property
-    def best_exchanges(self) -> Exchange:
-        """The best replacement of every column in the model."""
-        p, active = self.problem, self.active
-        prior, across = p.prior.at_noise(self.noise), self.gram / self.noise
-        model = self.alpha[active], self.posterior.mean, self.Sigma
-        return exchanges(prior, p.price, active, *model, across, self.S, self.Q, self.copies > 0)
-
-    @cached_property
-    def best_moves(self) -> Moves:
-        """The best change of every unit, given all others."""
-        return self.moves()
-
-    def moves(self) -> Moves:
-        """The best change of every unit, given all others."""
-        price = Marginal.at(self.problem.price, self.problem.prior.units(self.active))
-        return unit_moves(self, price)

@@ -19,7 +19,7 @@ from sparsebayes.core.priors import ARD
 from sparsebayes.core.statistics import SiteMoments, SiteSums
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.products import from_products
-from sparsebayes.engine.ascent import Ascent, Limits
+from sparsebayes.engine.ascent import Ascent, Limits, Snapshot
 from sparsebayes.engine.gaussian_search import finish
 from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.loop import Info, Settings, Trace
@@ -27,7 +27,6 @@ from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.result import Result
 from sparsebayes.engine.scale_fit import fit_scales
 from sparsebayes.engine.search import MIN_RISE
-from sparsebayes.engine.state import Snapshot
 from sparsebayes.engine.view import Mode
 
 NARROW_PASSES = 50
@@ -40,7 +39,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Units:
-    """x = (X - origin) / unit: columns as the search sees them."""
+    """x = (X - origin) / unit: columns in the units of the search."""
 
     origin: FloatArray
     unit: FloatArray
@@ -121,8 +120,8 @@ class Streamed:
         self.n_wide, self.n_narrow = self.n_wide + (columns is None), self.n_narrow + (columns is not None)
         return self.units.standard(self.reduce(statistic, columns), which)
 
-    def tell(self, model: Model | None, change: float, action: str) -> bool:
-        """Report a step; says whether somebody asks to stop."""
+    def report(self, model: Model | None, change: float, action: str) -> bool:
+        """Report a step. Returns whether a callback asks to stop."""
         objective = -np.inf if model is None else model.evidence
         info = Info(objective, change, 0 if model is None else len(model.active), 0.0, action)
         if model is not None:
@@ -155,7 +154,7 @@ class Streamed:
             goal = (model.posterior.mean, self._level(view, model.posterior.mean))
             if max(moved, step) <= max(tol, ROUNDING * abs(model.evidence)) or not len(active):
                 return model
-            if self.tell(model, moved, "narrow pass"):
+            if self.report(model, moved, "narrow pass"):
                 break
         assert model is not None
         return replace(model, converged=False)
@@ -234,13 +233,15 @@ class Streamed:
         problem, kept = self.problem(wide, columns, n), len(model.active)
         ascent = Ascent(problem, Solution(np.arange(kept), model.alpha, 1.0))
         start = ascent.snapshot()
-        end, _ = finish(ascent, Limits(max(self.settings.tol, MIN_RISE), hold_noise=True), Trace(), self.settings_quiet)
+        end, _ = finish(
+            ascent, Limits(max(self.settings.tol, MIN_RISE), hold_noise=True), Trace(), self.silent_settings
+        )
         new = end.active >= kept
         return columns[end.active[new]], end.alpha[end.active[new]], end.mean[new], start
 
     @property
-    def settings_quiet(self) -> Settings:
-        """Without a callback: these steps cost no pass."""
+    def silent_settings(self) -> Settings:
+        """Settings without a callback, for steps that need no pass."""
         return replace(self.settings, callback=None)
 
     def pruned(self, model: Model) -> Model:
@@ -286,7 +287,7 @@ class Streamed:
             full = np.zeros(self.n_columns)
             full[model.active] = model.w
             wide = Centred.of(self.sums(None, model.active, model.w, model.level), full, model.level, self.flat)
-            if self.tell(model, np.inf, "wide pass"):
+            if self.report(model, np.inf, "wide pass"):
                 break
         return self._result(model, start, refused, converged)
 

@@ -54,8 +54,8 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Posed:
-    """What the batch loop asks of a problem."""
+class BatchProblem:
+    """The parts of a problem that the batch loop needs."""
 
     design: Design
     prior: Prior
@@ -83,7 +83,7 @@ def variational_bayes(
         last[:] = [Step(posterior, value, Belief.of(posterior, view), view)]
         return last[0]
 
-    posed = Posed(DenseRows.of(np.zeros((0, D))), prior)
+    posed = BatchProblem(DenseRows.of(np.zeros((0, D))), prior)
     alpha = np.broadcast_to(prior.a / np.asarray(prior.b), D).copy()
     first = batch.State(posed.design, np.arange(D), alpha, Belief(np.zeros(D), 0.0, np.zeros((1, D + 1))))
     trace = Trace()

@@ -1,6 +1,6 @@
 """The regression whose evidence chooses feature weights, of a target or of labels (docs/mathematics.md, section 5).
 
-engine/theta.py searches for the weights; here is what it asks of a model.
+engine/theta.py searches for the weights; this file has the model that it needs.
 
 Class labels are regressed on as numbers ±1. A classification vector machine with weights inside its kernel has an
 evidence of its own, in Laplace's approximation, but that is a poor judge of features: each feature brings the classes

@@ -1,4 +1,4 @@
-"""The local Gaussian approximation of a problem: where it is taken, the posterior under it, and the way to the mode.
+"""The local Gaussian approximation of a problem: its point, the posterior under it, and Newton's method to the mode.
 
 A *point* says where the likelihood is approximated: at a mode (Laplace's method), or at the contact points of a lower
 bound (variational inference). A *view* is the Gaussian posterior under the sites taken there. The flat intercept is
@@ -21,7 +21,7 @@ from sparsebayes.core.types import BoolArray, FloatArray
 from sparsebayes.data.design import Columns
 from sparsebayes.data.formed import FormedColumns
 from sparsebayes.engine import compiled
-from sparsebayes.engine.extrapolation import leap
+from sparsebayes.engine.extrapolation import extrapolate
 
 if TYPE_CHECKING:
     from sparsebayes.engine.problem import Problem
@@ -153,16 +153,16 @@ class Point(Protocol):
         """The intercept that goes with `weights`, at the view's own origin."""
 
     def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
-        """A better point to start from, if this one is hopeless."""
+        """A better point to start from, if no step from this one can help."""
 
     def follow(self, problem: "Problem", design: Columns, view: View, alpha: FloatArray) -> Self:
-        """One step of the point, given the view here."""
+        """The point after one step, given the view here."""
 
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
-        """The point that belongs to these precisions, as far as it is defined without a further re-estimation."""
+        """The point for these precisions: the mode; contact points stay as they are."""
 
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
-        """The view that these precisions ask for, as far as it can be had at once."""
+        """One w-step: the view at these precisions and the point for the next step."""
 
     def relearned(self, problem: "Problem", view: View, rule: NoiseRule) -> Self:
         """With the likelihood's own parameters re-estimated, where it has any."""
@@ -245,7 +245,7 @@ class Mode:
         return view.level if np.isinf(problem.prior.floor) else self.level + float(view.design.offset @ self.w)
 
     def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Mode":
-        """The model without weights where that is better: with all rows saturated there is no curvature to go by."""
+        """The model without weights where that is better: where all rows are saturated there is no curvature."""
         level = problem.base_level(self.likelihood)
         base = Mode(self.likelihood, np.zeros_like(self.w), level, np.full(len(problem.t), level))
         return max((self, base), key=lambda mode: mode.penalised(problem, design, alpha))
@@ -355,7 +355,7 @@ class Contact:
         return view.level
 
     def revived(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
-        """The same: a bound is never hopeless."""
+        """The same: every contact point gives a usable bound."""
         return self
 
     def tightest(self, problem: "Problem", view: View) -> FloatArray:
@@ -372,7 +372,7 @@ class Contact:
         if len(self.before) < 1:
             return replace(self, xi=xi, before=(*self.before, self.xi))
         x0, x1, x2 = (np.log(np.maximum(each, TINY)) for each in (self.before[0], self.xi, xi))
-        there = leap(x0, x1, x2, problem.weight)
+        there = extrapolate(x0, x1, x2, problem.weight)
         return replace(self, xi=xi if there is x2 else np.exp(there), before=())
 
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":

@@ -1,4 +1,4 @@
-"""What all estimators share: a fit that is whole or did not happen, who is told of it, and the selector's face."""
+"""Shared by all estimators: fits that succeed or leave no trace, callbacks and progress, and the selector methods."""
 
 import sys
 import warnings
@@ -55,19 +55,19 @@ def whole_fit(fit: Fit) -> Fit:
 
 
 BREAKDOWNS = (ZeroDivisionError, OverflowError, np.linalg.LinAlgError)
-"""What arithmetic raises at the ends of its range."""
+"""Exceptions of arithmetic that overflows or divides by zero."""
 EXTREME = "X, y, sample_weight or a parameter is too extreme; use other units, or values nearer to the defaults"
 
 
 def check_finite(model: Any) -> None:
-    """Refuse a fit whose numbers are not: predictions of it would be nan."""
+    """Raise FloatingPointError if a number of the fit is not finite: predictions would be nan."""
     for name in ("coef_", "intercept_", "noise_variance_"):
         if not np.isfinite(vars(model).get(name, 0.0)).all():
             raise FloatingPointError(f"{name} of the fit is not finite: {EXTREME}")
 
 
 SMALL = 5_000_000
-"""Numbers in a design up to which several BLAS threads cost a search more than they bring."""
+"""Numbers in a design up to which a search is faster with one BLAS thread than with several."""
 
 
 def threads_for(size: int) -> AbstractContextManager[object]:
@@ -77,11 +77,11 @@ def threads_for(size: int) -> AbstractContextManager[object]:
     return blas().limit(limits=1)
 
 
-# --- who is told of a fit ---
+# --- Callbacks and progress of a fit ---
 
 
 class Watch:
-    """A fit that goes on, and those who are told of its steps."""
+    """A running fit, with the callbacks and the display that receive its steps."""
 
     def __init__(self, model: Any, tasks: Tasks | None) -> None:
         self.line = Steps(type(model).__name__)
@@ -102,13 +102,13 @@ class Watch:
             self.display = SCREEN.showing(self.line)
 
     def listening(self) -> Callback | None:
-        """Whom a solver has to tell of its steps, which begin now."""
+        """The callback of a solver that starts now; None if nobody listens."""
         if self.tasks is not None:
             self.tasks.begin()
         return self if self.listeners else None
 
     def __call__(self, n_steps: int, info: Info) -> bool:
-        """Tell of a step; once somebody has asked to stop, all loops of the fit end after a step."""
+        """Report a step. Once a callback has asked to stop, every loop of the fit ends after one step."""
         self.n_steps += 1
         answers = [listener(n_steps, info) for listener in self.listeners]
         if any(answers) and not self.stopped_at:
@@ -117,14 +117,14 @@ class Watch:
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
-"""Of the fit that goes on here. Not an attribute of the estimator, which may be copied and sent elsewhere meanwhile;
-and workers, be they threads or processes, have none."""
+"""The running fit of this context. It is no attribute of the estimator, which may be copied and sent to workers. These,
+be they threads or processes, have none."""
 
 
 def watched(fit: Fit) -> Fit:
-    """Let `progress` know for whom it works, and close the display however the fit ends.
+    """Make the running fit known to `progress`, and close the display however the fit ends.
 
-    It stands inside scikit-learn's `_fit_context`, which takes leave of the callbacks.
+    It stands inside scikit-learn's `_fit_context`, which ends the callbacks.
     """
 
     @wraps(fit)
@@ -144,7 +144,7 @@ def watched(fit: Fit) -> Fit:
 
 
 def progress(verbose: int) -> Callback | None:
-    """Whom a solver tells of its steps: callbacks and, by `verbose`, a live line (1) or a line for each step (2)."""
+    """The callback of a solver: user callbacks and, by `verbose`, a live line (1) or a line for each step (2)."""
     watch = _WATCH.get()
     if watch is not None:
         return watch.listening()
@@ -162,7 +162,7 @@ def printing(every: int) -> Callback:
 
 
 def counted(items: Iterable[T], total: int, what: str) -> Iterator[T]:
-    """The same items one by one, of which the live line says which it is: parts that are fitted in turns."""
+    """The same items one by one; the live line shows the number of the present one."""
     watch = _WATCH.get()
     if watch is None or total < 2:
         yield from items
@@ -177,7 +177,7 @@ def counted(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 
 
 def wanted(items: Iterable[T]) -> Iterator[T]:
-    """The same items one by one, until a callback has asked to stop: attempts, of which one is enough."""
+    """The same items one by one, until a callback asks to stop; the first item is always needed, the others are not."""
     watch = _WATCH.get()
     for item in items:
         yield item
@@ -186,13 +186,13 @@ def wanted(items: Iterable[T]) -> Iterator[T]:
 
 
 def as_tasks(items: Iterable[T], total: int, what: str) -> Iterator[T]:
-    """The same items one by one, each a task for the callbacks of the fit that goes on."""
+    """The same items one by one, each a task for the callbacks of the running fit."""
     watch = _WATCH.get()
     return iter(items) if watch is None or watch.tasks is None else watch.tasks.through(items, total, what)
 
 
 def warn_unless_converged(model: Any) -> None:
-    """Tell of a fit that did not come to its end, and why: `max_iter`, rounding, or a callback that asked to stop."""
+    """Warn if the fit did not converge, with the reason: `max_iter`, rounding, or a callback that asked to stop."""
     watch = _WATCH.get()
     gap = float(np.max(model.optimality_gap_))
     if watch is not None and watch.stopped_at:
@@ -238,7 +238,7 @@ class NamedParameters(BaseEstimator):
 
 
 class SupportMixin(SelectorMixin):
-    """The selector's face of an estimator with a `relevance_` per feature: `transform` gives the features it keeps."""
+    """Selector methods of an estimator with a `relevance_` per feature: `transform` returns the kept features."""
 
     def get_support(self, indices: bool = False) -> AnyArray:
         """Features that were kept (for several outputs: by any of them), as a mask or as indices."""

@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks, which its version 1.9 has brought: whom `set_callbacks` names is told of every step."""
+"""scikit-learn's callbacks (from version 1.9 on): those of `set_callbacks` are called at every step."""
 
 import copy
 import inspect
@@ -20,14 +20,14 @@ except ImportError:
 
 T = TypeVar("T")
 STATE = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
-"""Attributes in which scikit-learn keeps callbacks, and where in a fit they are."""
+"""Attributes in which scikit-learn stores callbacks and their contexts."""
 
 
 class Tasks:
     """A fit as scikit-learn's callbacks see it: a task whose parts are the steps of the solvers.
 
     How many there will be is not known in advance. Hooks are called when a step begins and when it ends; the last
-    of them is what is left to do after the last step. Whoever is told that a step has ended finds its numbers in
+    of them is what is left to do after the last step. A hook that is called at the end of a step finds its numbers in
     `context.info`.
     """
 
@@ -39,7 +39,7 @@ class Tasks:
 
     @classmethod
     def of(cls, model: Any, fit: Callable[..., Any], args: Any, kwargs: Any) -> "Tasks | None":
-        """The tasks of a call of `fit`; None where nobody wants to know of them."""
+        """The tasks of a call of `fit`; None without callbacks."""
         if not getattr(model, "_skl_callbacks", None):
             return None
         given = inspect.signature(fit).bind(model, *args, **kwargs).arguments
@@ -60,7 +60,7 @@ class Tasks:
         return stop
 
     def through(self, items: Iterable[T], total: int, what: str) -> Iterator[T]:
-        """The same items, each of them a task of a group. All are needed: nobody is asked whether to stop."""
+        """The same items, each of them a task of a group. All are needed, so no callback can stop them."""
         group = self._begun(self.root, f"{what}s", max_subtasks=total)
         work = iter(items)
         for _ in range(total):
@@ -71,7 +71,7 @@ class Tasks:
         self._ended(group)
 
     def end(self) -> None:
-        """The fit is done: whoever wants the model gets it."""
+        """The fit has ended: call the hooks with the model."""
         if self.step is not None:
             self._ended(self.step)
         self.root.call_on_fit_task_end(estimator=self.model, reconstruction_attributes={}, **self.data)

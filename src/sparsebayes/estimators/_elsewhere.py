@@ -28,7 +28,7 @@ def stays(X: Any) -> bool:
 
 
 def refuse_dask(model: Any, X: Any) -> None:
-    """Say what to do, where a fit would quietly load a whole Dask collection into memory."""
+    """Raise TypeError with advice where a fit would load a whole Dask collection into memory."""
     if is_dask(X):
         raise TypeError(
             f"{type(model).__name__} needs its rows in memory, and X is a Dask collection: fit a sample "
@@ -37,7 +37,7 @@ def refuse_dask(model: Any, X: Any) -> None:
 
 
 def streamed(fit: Fit) -> Fit:
-    """Let `fit` make passes over rows that are elsewhere."""
+    """Let `fit` read rows that are not in memory in passes."""
 
     @wraps(fit)
     def passed(self: Any, X: Any, y: Any = None, sample_weight: Any = None, **others: Any) -> Any:

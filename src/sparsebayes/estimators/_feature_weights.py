@@ -52,7 +52,7 @@ SIZES = (1 / 16, 16.0)
 """Factors by which the feature weights of a sparse model may be too small or too large for a Gaussian process: its
 range may be four times shorter or longer."""
 FEWER_FEATURES = "raise min_gain or choose fewer candidates"
-"""What helps against a vanishing noise."""
+"""Advice for a vanishing noise variance."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def store_feature_weights(model: Any) -> None:
 
 
 class FeatureWeightsMixin(SelectorMixin):
-    """The selector's face of an estimator with feature weights: `transform` gives the features with a weight."""
+    """Selector methods of an estimator with feature weights: `transform` returns the features with a weight."""
 
     def _get_support_mask(self) -> AnyArray:
         return self.get_support()

@@ -18,7 +18,7 @@ ATTRIBUTES = ("groups_", "group_relevance_", "group_inclusion_probability_")
 
 
 class GroupsMixin:
-    """The parameter `groups`, and what a fit makes of it."""
+    """The parameter `groups`, and the fitted attributes by group."""
 
     groups: Any
     min_gain: Any
@@ -49,7 +49,7 @@ class GroupsMixin:
         return self.n_features_in_ if self._labels is None else int(self._labels.max()) + 1
 
     def _grouped_prior(self, prior: ARD, n_columns: int) -> ARD:
-        """The prior of groups in the place of that of single columns; a further column, of ones, is its own group."""
+        """The prior of groups instead of single columns; a further column, of ones, is its own group."""
         if self._labels is None:
             return prior
         more = self._n_units + np.arange(n_columns - len(self._labels))
@@ -60,7 +60,7 @@ class GroupsMixin:
         return PerUnit(nats, rows * self._n_units / self.n_features_in_)
 
     def _group_odds(self, odds: Odds) -> Odds:
-        """What prices say about groups beforehand."""
+        """Prior odds of groups from the prices."""
         return odds if self._labels is None else odds.grouped(self._labels)
 
     def _store_groups(self) -> None:

@@ -28,7 +28,7 @@ SETTLED = 1e-3
 """Largest change of a row's log variance at which the turns end: a thousandth of the noise variance."""
 MAX_SCALE = 10.0
 """Largest prior standard deviation of a weight of the log variance, for a feature of standard deviation one: a noise
-variance that changes by e¹⁰ with one deviation of a feature is beyond anything that residuals can tell."""
+variance that changes by e¹⁰ with one deviation of a feature is far more than residuals can determine."""
 
 
 @dataclass(frozen=True)

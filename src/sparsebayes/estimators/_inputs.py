@@ -1,4 +1,4 @@
-"""Inputs as they come: dense or sparse, double or single precision, and predictions for them block by block."""
+"""Validated inputs, dense or sparse, in double or single precision, and predictions for them block by block."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
 
 
 def sparse_forms(model: Any, forms: Any) -> Any:
-    """The sparse forms that scikit-learn's validation shall accept: these, or none where the model takes none."""
+    """The sparse formats that the validation accepts: these, or False if the model takes none."""
     return forms if get_tags(model).input_tags.sparse else False
 
 
@@ -77,7 +77,7 @@ def double(X: Any) -> Any:
 
 
 def over_blocks(function: Callable[..., Any], X: Any, *aligned: Any, width: int = 1) -> Any:
-    """What a function makes of rows (and of arrays that go with them), a block at a time, joined.
+    """Apply a function to blocks of rows (and of arrays aligned with them), and join the results.
 
     `width` is the number of columns that it forms. Small products in a loop are slower with several BLAS threads.
     """

@@ -40,7 +40,7 @@ class JointFit:
 
     @property
     def precision(self) -> FloatArray:
-        """Prior precisions of the weights per unit of input; ∞ for what is gone."""
+        """Prior precisions of the weights per unit of input; ∞ for dropped weights."""
         with np.errstate(invalid="ignore"):
             return (self.fit.alpha * self.scale**2)[:, : self.n_features]
 

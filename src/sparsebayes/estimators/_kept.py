@@ -1,4 +1,4 @@
-"""What a fitted model keeps or claims, output by output. Tables and figures read it from here only."""
+"""The features or vectors that a fitted model keeps or claims, output by output, for all tables and figures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,6 +9,7 @@ import numpy as np
 
 from sparsebayes.core.credible import CLAIMED, CredibleSet
 from sparsebayes.core.predictive import central_interval
+from sparsebayes.core.prices import Marginal, PerUnit
 from sparsebayes.core.types import AnyArray, FloatArray, IntArray
 from sparsebayes.core.weighted_kernels import WEIGHTED
 from sparsebayes.estimators._averaged import AveragedFit
@@ -190,11 +191,10 @@ def _of_average(fit: AveragedFit, name: str, sets: list[CredibleSet]) -> Kept:
 
 
 def _asked(fit: LinearFit) -> float:
-    """The price of one feature more; where the noise is learned, k of them cost price × k × n/(n - k)."""
-    if np.isinf(fit.freedom):
-        return fit.min_gain
-    n, k = fit.freedom + float(fit.gamma.sum()), len(fit.columns)
-    return fit.min_gain * n * ((k + 1) / max(n - k - 1, 1.0) - k / max(n - k, 1.0))
+    """The price of one feature more; n, the rows that a learned noise has in its price, is infinite for a known one."""
+    price = PerUnit(fit.min_gain, rows=fit.freedom + float(fit.gamma.sum()))
+    marginal = Marginal.at(price, range(len(fit.columns)))
+    return marginal.out_offset + marginal.out_factor * fit.min_gain
 
 
 def feature_names(model: Any) -> AnyArray:

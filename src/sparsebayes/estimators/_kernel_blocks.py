@@ -67,7 +67,7 @@ class BlockKernelMixin(BlocksMixin):
     intercept_prior: str
 
     def _sample(self, passes: Passes, labels: Any = None, rates: FloatArray | None = None) -> tuple[Rows, Any]:
-        """A random sample, and the estimator that shall look at it.
+        """A random sample, and the estimator that uses it.
 
         Without a `random_state` both are always the same, so that a fit can go on.
         """

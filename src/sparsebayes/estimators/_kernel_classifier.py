@@ -58,8 +58,11 @@ def choose_classifier_kernel(
     `signal` is the evidence of labels ±½: that of log-odds, or of a regression on the labels.
     """
     n_classes = len(model.classes_)
-    T = np.column_stack([codes == k for k in (range(n_classes) if n_classes > 2 else [1])]) - 0.5
-    return choose_kernel(model, X, T, weight, signal, flat_intercept=flat_intercept)
+
+    def labels() -> FloatArray:
+        return np.column_stack([codes == k for k in (range(n_classes) if n_classes > 2 else [1])]) - 0.5
+
+    return choose_kernel(model, X, labels, weight, signal, flat_intercept=flat_intercept)
 
 
 class KernelClassifierMixin(KernelMixin, VectorsMixin):

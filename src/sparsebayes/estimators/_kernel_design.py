@@ -133,7 +133,7 @@ class Inputs:
     units: StandardUnits | None
     rows: FloatArray
     """In the units of the data."""
-    T: FloatArray
+    targets: Callable[[], FloatArray]
     weight: FloatArray
 
     @cached_property
@@ -144,13 +144,13 @@ class Inputs:
     @cached_property
     def sample(self) -> Sample:
         """Distinct rows in these units."""
-        return Sample.of(self.X, self.T, self.weight)
+        return Sample.of(self.X, self.targets(), self.weight)
 
 
 def choose_kernel(
     model: Any,
     X: FloatArray,
-    T: FloatArray,
+    targets: Callable[[], FloatArray],
     weight: FloatArray,
     signal: Callable[[Spectrum], Signal],
     *,
@@ -159,12 +159,12 @@ def choose_kernel(
     """The kernel that an estimator's parameters describe; γ may be the one of largest evidence.
 
     Args:
-        T: The targets, one in each column.
+        targets: Makes the targets, one in each column; they are needed only where γ or a variance is chosen.
         signal: Their evidence under a Gaussian process (engine/process.py).
     """
     parameters = KernelParameters.of(model)
     record = parameters.record
-    ways = [Inputs(units, X, T, weight) for units in parameters.units(X, weight)]
+    ways = [Inputs(units, X, targets, weight) for units in parameters.units(X, weight)]
 
     def signal_at(inputs: Inputs, gamma: float | None) -> Signal:
         kernel, sample = parameters.at(gamma, None), inputs.sample
@@ -175,7 +175,7 @@ def choose_kernel(
     if parameters.has_gamma:
         gamma = scale_gamma(chosen.X, weight) if isinstance(parameters.gamma, str) else float(parameters.gamma)
     # Nothing can be chosen where all rows are the same, or no target has any spread.
-    if parameters.by_evidence and len(chosen.sample.X) > 1 and T.shape[1]:
+    if parameters.by_evidence and len(chosen.sample.X) > 1 and chosen.sample.T.shape[1]:
         assert record is not None
         assert record.metric is not None
         bounds = [distance_bounds(inputs.sample.X, record.metric, centred=flat_intercept) for inputs in ways]

@@ -23,7 +23,7 @@ from sparsebayes.estimators._linear import Units, constant_fit
 from sparsebayes.estimators._process import ProcessDesign, folds
 
 WIDER_KERNEL = "choose a wider kernel (a smaller gamma) or fewer candidates"
-"""What helps against a vanishing noise."""
+"""Advice for a vanishing noise variance."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class KernelRegression:
         ]
 
     def process_fit(self, process: ProcessDesign, target: Target) -> KernelFit:
-        """A Gaussian process in the place of a sparse model."""
+        """A Gaussian process instead of a sparse model."""
         columns = own_scale(process.columns, target.weight, target.flat)
         problem, unit = target.problem(columns), target.unit
         result = solve_process(problem)
@@ -151,7 +151,7 @@ class KernelRegression:
         return design.kernel_fit(constant_fit(target.centre, self.fit_intercept, len(design.indices), 0.0))
 
     def in_data_units(self, design: KernelDesign, target: Target, found: KernelResult) -> KernelFit:
-        """What a solver found, in the data's units."""
+        """The solver's result in the data's units."""
         unit = target.unit
         units = Units(target.centre, unit, found.problem.design.unit / unit)
         fit = units.fit(found.problem, found.result, len(design.indices))
@@ -177,13 +177,16 @@ def choose_regression_kernel(
     model: Any, X: FloatArray, y: FloatArray, weight: FloatArray, *, flat_intercept: bool
 ) -> ChosenKernel:
     """The kernel of a regressor; a γ by evidence is that of all outputs with any spread together."""
-    targets = [
-        Target.of(output, weight, fit_intercept=flat_intercept, flat=flat_intercept)
-        for output in y.reshape(len(y), -1).T
-    ]
-    spread = [target.t / np.sqrt(weight) for target in targets if not target.constant]
-    T = np.stack(spread, axis=1) if spread else np.empty((len(X), 0))
-    return choose_kernel(model, X, T, weight, regression_signal, flat_intercept=flat_intercept)
+
+    def standard() -> FloatArray:
+        targets = [
+            Target.of(output, weight, fit_intercept=flat_intercept, flat=flat_intercept)
+            for output in y.reshape(len(y), -1).T
+        ]
+        spread = [target.t / np.sqrt(weight) for target in targets if not target.constant]
+        return np.stack(spread, axis=1) if spread else np.empty((len(X), 0))
+
+    return choose_kernel(model, X, standard, weight, regression_signal, flat_intercept=flat_intercept)
 
 
 class Fitted(NamedTuple):
@@ -192,7 +195,7 @@ class Fitted(NamedTuple):
     fits: Sequence[KernelFit]
     gamma: float | None = None
     remedy: str = WIDER_KERNEL
-    """What helps against a vanishing noise."""
+    """Advice for a vanishing noise variance."""
 
 
 class KernelRegressorMixin(KernelMixin, VectorsMixin):

@@ -78,8 +78,8 @@ class LinearFit:
     def latent_variance(self, X: FloatArray) -> FloatArray:
         """Variance of the linear predictor, row by row."""
         Phi = self.basis(X)
-        felt = Phi @ self.root.T
-        return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", felt, felt), 0.0)
+        projected = Phi @ self.root.T
+        return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", projected, projected), 0.0)
 
     def latent_moments(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the linear predictor."""
@@ -88,8 +88,8 @@ class LinearFit:
     def latent_covariance(self, X: FloatArray) -> FloatArray:
         """Joint covariance of the linear predictor of all rows."""
         Phi = self.basis(X)
-        felt = Phi @ self.root.T
-        return (Phi * self.diagonal) @ Phi.T + self.sign * (felt @ felt.T)
+        projected = Phi @ self.root.T
+        return (Phi * self.diagonal) @ Phi.T + self.sign * (projected @ projected.T)
 
     def own_variance(self, X: FloatArray) -> FloatArray:
         """Variance of each new observation that it shares with no other: here the noise."""
@@ -105,7 +105,7 @@ class LinearFit:
         return np.sqrt(self.own_variance(X))[:, None] * rng.standard_normal((X.shape[0], n_samples))
 
     def weight_interval(self, coverage: float, n_features: int) -> FloatArray:
-        """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for what is gone."""
+        """Central posterior intervals of all weights, lower and upper end on the last axis; zeros for dropped ones."""
         ends, n = np.zeros((n_features, 2)), len(self.active)
         root = self.root[:, :n]
         std = np.sqrt(np.maximum(self.diagonal[:n] + self.sign * np.einsum("ij,ij->j", root, root), 0.0))
@@ -126,7 +126,7 @@ class LinearFit:
     def weight_samples(
         self, n_samples: int, n_features: int, rng: np.random.RandomState
     ) -> tuple[FloatArray, FloatArray]:
-        """Draws of all weights (zeros for what is gone) and of the intercept at x = 0."""
+        """Draws of all weights (zeros for dropped ones) and of the intercept at x = 0."""
         kept, intercept = self.kept_samples(n_samples, rng)
         coef = np.zeros((n_samples, n_features))
         coef[:, self.active] = kept
@@ -177,38 +177,32 @@ def in_data_units(
     alpha: FloatArray,
     scale: FloatArray,
     reference: FloatArray,
+    level: tuple[float, float] | None,
     **known: Any,
 ) -> LinearFit:
     """A posterior of standardised weights as one of weights per unit of input, columns in their own order.
 
-    `scale` and `reference` belong to all columns of the design; what else is `known` of the fit is taken as it is. An
-    intercept is brought in by `with_flat_intercept` or `with_ones_column`.
+    `scale` and `reference` belong to all columns of the design. `level` is the mean and variance of a flat intercept,
+    which is independent of the weights at the reference; a column of ones becomes one by `with_ones_column`. What else
+    is `known` of the fit is taken as it is.
     """
     order = np.argsort(columns)
     columns = columns[order]
-    unit = scale[columns]
-    return LinearFit(
-        LinearBasis(columns, reference[columns]),
-        posterior.mean[order] / unit,
-        posterior.root[:, order] / unit,
-        posterior.diagonal[order] / unit**2,
-        posterior.sign,
-        columns,
-        alpha[order] * unit**2,
-        posterior.gamma[order],
-        **known,
-    )
-
-
-def with_flat_intercept(fit: LinearFit, level: float, variance: float) -> LinearFit:
-    """The same with an intercept at the reference that is independent of the weights."""
-    if fit.sign > 0:
-        root, diagonal = np.zeros((len(fit.root) + 1, fit.root.shape[1] + 1)), np.append(fit.diagonal, 0.0)
-        root[:-1, :-1], root[-1, -1] = fit.root, np.sqrt(variance)
-    else:
-        root, diagonal = np.pad(fit.root, ((0, 0), (0, 1))), np.append(fit.diagonal, variance)
-    basis = replace(fit.basis, ones=True)
-    return replace(fit, basis=basis, mean=np.append(fit.mean, level), root=root, diagonal=diagonal)
+    unit, n, ones = scale[columns], len(columns), level is not None
+    mean, diagonal = np.zeros(n + ones), np.zeros(n + ones)
+    mean[:n], diagonal[:n] = posterior.mean[order] / unit, posterior.diagonal[order] / unit**2
+    rows, in_root = len(posterior.root), ones and posterior.sign > 0
+    root = np.zeros((rows + in_root, n + ones))
+    root[:rows, :n] = posterior.root[:, order] / unit
+    if level is not None:
+        mean[n] = level[0]
+        if in_root:
+            root[rows, n] = np.sqrt(level[1])
+        else:
+            diagonal[n] = level[1]
+    basis = LinearBasis(columns, reference[columns], ones)
+    precision, gamma = alpha[order] * unit**2, posterior.gamma[order]
+    return LinearFit(basis, mean, root, diagonal, posterior.sign, columns, precision, gamma, **known)
 
 
 def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
@@ -218,8 +212,8 @@ def with_ones_column(fit: LinearFit, n_features: int) -> LinearFit:
     return replace(fit, basis=LinearBasis(fit.columns[:-1], fit.basis.reference[:-1], ones=True))
 
 
-def _told(price: Price, result: Result, n_features: int, per_unit: float) -> dict[str, Any]:
-    """What every search tells of itself; `per_unit` makes a density of y out of one of t."""
+def _search_results(price: Price, result: Result, n_features: int, per_unit: float) -> dict[str, Any]:
+    """Facts that every result has; `per_unit` turns a density of t into one of y."""
     return {
         "log_evidence": result.log_evidence - per_unit,
         "path": np.array(result.trace.objective) - per_unit,
@@ -251,12 +245,11 @@ def glm_fit(
         result.alpha,
         design.unit / unit,
         reference,
-        **_told(problem.price, result, n_features, per_unit),
+        (centre + unit * result.level, unit**2 * result.level_variance) if problem.flat_intercept else None,
+        **_search_results(problem.price, result, n_features, per_unit),
         **known,
     )
-    if problem.flat_intercept:
-        return with_flat_intercept(fit, centre + unit * result.level, unit**2 * result.level_variance)
-    return with_ones_column(fit, n_features)
+    return fit if problem.flat_intercept else with_ones_column(fit, n_features)
 
 
 @dataclass(frozen=True)
@@ -296,14 +289,13 @@ class Units:
             result.alpha,
             self.scale,
             problem.design.origin,
-            **_told(problem.price, result, n_features, per_unit),
+            (self.centre, noise / problem.n_weighted) if problem.flat_intercept else None,
+            **_search_results(problem.price, result, n_features, per_unit),
             noise_variance=noise,
             freedom=np.inf if problem.known_noise else max(problem.n - float(result.posterior.gamma.sum()), 1.0),
             noise_at_floor=result.noise_at_floor,
         )
-        if problem.flat_intercept:
-            return with_flat_intercept(fit, self.centre, noise / problem.n_weighted)
-        return with_ones_column(fit, n_features)
+        return fit if problem.flat_intercept else with_ones_column(fit, n_features)
 
 
 def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> LinearFit:

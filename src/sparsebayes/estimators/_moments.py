@@ -1,4 +1,4 @@
-"""Regression from moments alone: `fit_moments`, and the target as a solver takes it, from rows or from moments."""
+"""Regression from moments alone: `fit_moments`, and targets in standard units, from rows or from moments."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
@@ -18,7 +18,7 @@ has the same answer, to the last bit, as alone."""
 
 
 class Target(NamedTuple):
-    """A target in standard units, in the place of which `centre + unit t` stands in the data."""
+    """A target in standard units: in the data it is `centre + unit t`."""
 
     t: FloatArray
     """Rows multiplied by the root of their weights, and centred where the intercept is flat."""

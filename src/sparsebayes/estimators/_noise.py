@@ -1,4 +1,4 @@
-"""What `ARDRegressor` knows of the noise: which parameters go together, and what a fit says of its rows."""
+"""The noise of `ARDRegressor`: which parameters go together, and the fitted attributes of rows."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ REMEDIES = {
     "outliers": "or if most rows have one value, use noise='gaussian'",
     "heteroscedastic": "use noise='gaussian'",
 }
-"""What helps against a noise variance that vanishes, by the kind of noise."""
+"""Advice for a vanishing noise variance, by the kind of noise."""
 LARGEST = 1_000_000
 """Numbers in X up to which average="auto" averages with gross errors: rows are weighted anew thousands of times."""
 ATTRIBUTES = (
@@ -54,12 +54,12 @@ class NoiseMixin:
         return None if isinstance(self.noise_variance, str) else self.noise_variance / scale
 
     def _forget_noise(self) -> None:
-        """Remove what an earlier fit has said of another kind of noise."""
+        """Remove fitted attributes of an earlier fit with another kind of noise."""
         for name in ATTRIBUTES:
             vars(self).pop(name, None)
 
     def _check_noise(self, has_row_noise: bool = False) -> None:
-        """Refuse parameters that the kind of noise does not go with."""
+        """Raise ValueError for parameters that do not go with the kind of noise."""
         known = self._known_noise() is not None
         if known and (self.solver not in ("auto", "sequential") or self.c or self.d):
             raise ValueError("noise_variance, where it is given, needs solver='auto' or 'sequential', and c=d=0")
@@ -107,7 +107,7 @@ class NoiseMixin:
         self.noise_intercept_ = float(intercept[0]) if self._single else intercept
 
     def _store_rows(self, X: FloatArray, outputs: FloatArray, counts: BoolArray) -> None:
-        """What Student noise, or gross errors, say of single rows."""
+        """Fitted attributes of rows under Student noise or gross errors."""
         is_student = self.noise == "student"
         rows, number = (
             np.full((len(counts), len(outputs)), np.nan),

@@ -1,4 +1,4 @@
-"""How a fitted estimator shows itself in a notebook: below scikit-learn's diagram, what it keeps or claims."""
+"""The notebook representation of a fitted estimator: scikit-learn's diagram, and a table of the kept features."""
 
 from html import escape
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kernel models that keep all vectors they need: a Gaussian process in the place of a sparse model."""
+"""Kernel models that keep all vectors they need: a Gaussian process instead of a sparse model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace

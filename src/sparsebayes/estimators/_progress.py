@@ -88,7 +88,7 @@ class Line:
         return f"{self.what}  {self.clock}"
 
     def last(self) -> str:
-        """What is left to read when it is over."""
+        """The line that stays when the fit has ended."""
         return ""
 
 
@@ -132,7 +132,7 @@ class Steps(Line):
         """Of parts that are fitted one after the other (classes, outputs, starts): which it is."""
 
     def __call__(self, n_steps: int, info: Info) -> None:
-        """Told of a step; a fit of several stages begins to count anew, this does not."""
+        """Count a step. A fit of several stages starts its count again; this count goes on."""
         self.n_steps, self.info = self.n_steps + 1, info
 
     def text(self) -> str:

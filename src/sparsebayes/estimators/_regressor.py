@@ -100,7 +100,7 @@ class GaussianRegressor(PosteriorRegressor):
         self.noise_variance_ = self._numbers("noise_variance")
 
     def _warn(self, remedy: str) -> None:
-        """Tell of a search that was cut short, and of a noise at its floor, with what may help against that."""
+        """Warn of a search that did not converge, and of a noise at its floor, with advice."""
         warn_unless_converged(self)
         if any(fit.noise_at_floor for fit in self._fits):
             warnings.warn(

@@ -124,7 +124,7 @@ class RobustRegression:
         found = result.likelihood
         assert isinstance(found, StudentT)
         n = float(problem.weight.sum()) - problem.flat_intercept
-        if isinstance(found, Contaminated):  # rows that tell of the noise
+        if isinstance(found, Contaminated):  # rows that inform about the noise
             n *= 1 - found.share
         fit = glm_fit(
             problem,

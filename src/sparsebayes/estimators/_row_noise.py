@@ -21,7 +21,7 @@ Fit = TypeVar("Fit", bound=LinearFit)
 
 @dataclass(frozen=True)
 class RowNoise:
-    """An ordinary regression in the place of one with `row_noise`, and the way back."""
+    """An ordinary regression that is equivalent to one with `row_noise`, and the transformation back."""
 
     X: FloatArray
     y: FloatArray

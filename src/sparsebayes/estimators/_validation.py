@@ -12,6 +12,8 @@ LARGEST, SMALLEST = 1e305, 1e-305
 """Between these the sum of the squares of a column must lie: the range of doubles, less a factor of a thousand."""
 MOST_WEIGHT = 2.0**53
 """Largest sum of the weights, in rows. Beyond it doubles cannot count."""
+HEAD = 64
+"""Rows that suffice to show for most columns that their squares do not vanish; other columns are checked as a whole."""
 LEAST_WEIGHT = 1e-12
 """Least weight of a class, as a share of all and in rows. With less its log-odds beforehand exceed 27."""
 
@@ -22,9 +24,8 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: A
     refuse_mask(y, "y")
     if options.get("reset", True) and is_plain(X, y, **options):
         name_features(estimator, X.shape[1], None)
-        checked = X, y
-    else:
-        checked = validation.validate_data(estimator, X, y, **options)
+        return X, y
+    checked = validation.validate_data(estimator, X, y, **options)
     if isinstance(checked, tuple):
         refuse_extremes(checked[0], "X")
         if np.asarray(checked[1]).dtype.kind == "f":
@@ -35,21 +36,27 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: A
 def is_plain(
     X: Any, y: Any, *, dtype: Any, multi_output: bool = False, ensure_min_samples: int = 1, **others: Any
 ) -> bool:
-    """Whether scikit-learn would take rows and targets just as they are: its checks take longer than some fits do."""
+    """Whether scikit-learn would take rows and targets just as they are, and none is extreme.
+
+    Its checks take longer than some fits do.
+    """
     types = dtype if isinstance(dtype, tuple) else (dtype,)
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype not in types or X.shape[0] < ensure_min_samples:
         return False
-    if not X.shape[1] or not np.isfinite(_total(X)):
+    if not X.shape[1] or not is_moderate(X):
         return False
     if type(y) is not np.ndarray or y.dtype.kind not in "bif" or not 1 <= y.ndim <= 1 + multi_output:
         return False
-    return len(y) == len(X) and y.size > 0 and bool(np.isfinite(_total(y)))
+    return len(y) == len(X) and y.size > 0 and (y.dtype.kind != "f" or is_moderate(y))
 
 
-def _total(values: AnyArray) -> Any:
-    """The sum, which is finite only if all values are."""
+def is_moderate(values: AnyArray) -> bool:
+    """A quick check that all floats are finite and none is refused by `refuse_extremes`; False if it cannot decide."""
+    flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        return values.sum()
+        total = float(flat @ flat)
+    size = np.abs(values[:HEAD]).max(axis=0)
+    return total <= LARGEST / len(values) and bool((size >= np.sqrt(SMALLEST)).all())
 
 
 def name_features(model: Any, n_features: int, names: Any) -> None:
@@ -93,7 +100,7 @@ def refuse_extremes(values: Any, name: str) -> None:
 
 
 def checked_weight(sample_weight: Any, X: Any) -> FloatArray:
-    """A weight for each row: those given, once they have been looked at, or ones."""
+    """A weight for each row: those given, once they have been checked, or ones."""
     if sample_weight is None:
         return np.ones(X.shape[0])
     refuse_mask(sample_weight, "sample_weight")

@@ -47,7 +47,7 @@ class ARDRegressor(
     Parameters
     ----------
     solver : {"auto", "sequential", "fixed-point", "em", "reweighted-l1"}, default="auto"
-        How the maximum is looked for. All solvers climb the same objective and end with the same certificate (see
+        How the maximum is searched for. All solvers climb the same objective and end with the same certificate (see
         `optimality_gap_`). "sequential" adds, re-estimates or deletes one feature at a time (Tipping & Faul);
         "fixed-point" (MacKay) and "em" re-estimate all at once; "reweighted-l1" solves a chain of lassos (Wipf &
         Nagarajan). "auto" is sequential, except for the textbook answer (`min_gain=0`) on data with more rows than

@@ -132,7 +132,7 @@ class VBLogisticRegression(BlockVariationalMixin, LinearClassifier):
     @fit_context(prefer_skip_nested_validation=True)
     @watched
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model to all rows at once; what was seen before is forgotten."""
+        """Fit the model to all rows at once; earlier rows are forgotten."""
         X, codes, weight = self._validated(X, y, sample_weight)
         rows = design_of(X)
         self._store(self._fit_all(rows.centred(weight) if self.fit_intercept else rows, codes, weight))

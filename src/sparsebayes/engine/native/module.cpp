@@ -176,25 +176,35 @@ NB_MODULE(_native, module) {
         },
         "alpha"_a, "mean"_a, "Sigma"_a, "n"_a, "own_slope"_a, "own_curvature"_a, nb::kw_only(), "longest"_a,
         "min_gamma"_a, "damping"_a);
+    nb::class_<Constants>(module, "Constants")
+        .def(
+            "__init__",
+            [](Constants *self, double copy, double lost_digits, double min_share_left, std::int64_t prefetch,
+               Vector jitter_ladder, Vector step_parts, double longest, double min_gamma, Vector damping) {
+                new (self) Constants{copy, lost_digits, min_share_left, prefetch, std::move(jitter_ladder),
+                                     std::move(step_parts), {longest, min_gamma, std::move(damping)}};
+            },
+            nb::kw_only(), "copy"_a, "lost_digits"_a, "min_share_left"_a, "prefetch"_a, "jitter_ladder"_a,
+            "step_parts"_a, "longest"_a, "min_gamma"_a, "damping"_a);
     nb::class_<State>(module, "State", nb::dynamic_attr())
         .def(
             "__init__",
-            [](State *self, nb::object problem, Indices active, Vector alpha, double noise, double a, nb::handle b,
-               double rate, double min_alpha, bool positive, nb::handle nats, double copy, double lost_digits,
-               std::int64_t working, std::int64_t prefetch, double min_share_left, Vector jitter_ladder,
-               Vector step_parts, double longest, double min_gamma, Vector damping) {
+            [](State *self, nb::object problem, Indices active, Vector alpha, double noise, const Constants &constants,
+               size_t working_size, double a, nb::handle b, double rate, double min_alpha, bool positive,
+               nb::handle nats) {
                 Problem read = read_problem(problem, a, numbers(b), rate, min_alpha, positive, numbers(nats));
-                Constants constants{copy, lost_digits, min_share_left, working, prefetch, std::move(jitter_ladder),
-                                    std::move(step_parts), {longest, min_gamma, std::move(damping)}};
-                new (self) State(std::move(read), std::move(constants), active, alpha, noise);
+                new (self) State(std::move(read), constants, working_size, active, alpha, noise);
             },
-            "problem"_a, "active"_a, "alpha"_a, "noise"_a, nb::kw_only(), "a"_a, "b"_a, "rate"_a,
-            "min_alpha"_a, "positive"_a, "nats"_a, "copy"_a, "lost_digits"_a, "working"_a, "prefetch"_a, "min_share_left"_a,
-            "jitter_ladder"_a, "step_parts"_a, "longest"_a, "min_gamma"_a, "damping"_a)
+            "problem"_a, "active"_a, "alpha"_a, "noise"_a, "constants"_a, "working_size"_a, nb::kw_only(), "a"_a,
+            "b"_a, "rate"_a, "min_alpha"_a, "positive"_a, "nats"_a)
         .def("survey", [](State &self, nb::tuple price) {
             const MarginalPrice numbers = marginal(price);
-            nb::gil_scoped_release unlocked;
-            self.survey(numbers);
+            Moves moves = [&] {
+                nb::gil_scoped_release unlocked;
+                return self.survey(numbers);
+            }();
+            return nb::make_tuple(array(std::move(moves.alpha)), array(std::move(moves.gain)),
+                                  array(std::move(moves.worth)));
         }, "price"_a)
         .def(
             "best",

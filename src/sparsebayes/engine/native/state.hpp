@@ -24,6 +24,12 @@ using rules::OUT;
 struct Move {
     double gain = 0.0, alpha = OUT;
     std::int64_t j = -1;
+    double worth = 0.0;  // what the column brings at its own best precision
+};
+
+// The best change of every column: core/priors.py, Moves.
+struct Moves {
+    Vector alpha, gain, worth;
 };
 
 // offset + factor × nats of a column: core/prices.py, Marginal.
@@ -33,9 +39,10 @@ struct MarginalPrice {
 
 using Step = std::tuple<double, double, size_t, double, const char *>;  // the fields of Info in engine/loop.py
 
+// Of engine/state.py and the files it imports; they are handed over, never written twice.
 struct Constants {
     double copy, lost_digits, min_share_left;
-    std::int64_t working, prefetch;
+    std::int64_t prefetch;
     Vector jitter_ladder, step_parts;
     scales::Limits step;
 };
@@ -44,6 +51,7 @@ class State {
 public:
     const Problem problem;
     const Constants constants;
+    const size_t working_size;  // most candidates of the working set
     Indices active;
     Vector alpha, S, Q;
     Posterior posterior;
@@ -54,9 +62,11 @@ public:
     std::vector<int> copies;   // of how many columns in the model each candidate is a multiple
     std::vector<Vector> gram;  // ΦᵀΦ_active, a column of all candidates for each in the model
 
-    State(Problem problem_, Constants constants_, const Indices &start, const Vector &start_alpha, double noise_)
+    State(Problem problem_, const Constants &constants_, size_t working_size_, const Indices &start,
+          const Vector &start_alpha, double noise_)
         : problem(std::move(problem_)),
-          constants(std::move(constants_)),
+          constants(constants_),
+          working_size(working_size_),
           alpha(problem.n_columns(), OUT),
           S(problem.n_columns()),
           Q(problem.n_columns()),
@@ -99,14 +109,20 @@ public:
         return inside;
     }
 
-    // Everything from scratch; then the working set is chosen anew.
-    void survey(const MarginalPrice &price) {
+    // Everything from scratch; then the working set is chosen anew. Returns the best change of every column.
+    Moves survey(const MarginalPrice &price) {
         working.clear();
         refresh();
-        compute_factors(problem.n_columns(), [this](size_t k) { return gram[k].data(); }, [](size_t m) { return m; });
+        const size_t n = problem.n_columns();
+        compute_factors(n, [this](size_t k) { return gram[k].data(); }, [](size_t m) { return m; });
+        Moves moves{Vector(n), Vector(n), Vector(n)};
+        const auto store = [&moves](const Move &move) {
+            moves.alpha[move.j] = move.alpha, moves.gain[move.j] = move.gain, moves.worth[move.j] = move.worth;
+        };
         std::vector<Move> entries;
-        for (size_t m = 0; m < problem.n_columns(); ++m)
-            if (std::isinf(alpha[m])) entries.push_back(entry(m, price));
+        for (size_t m = 0; m < n; ++m)
+            if (std::isinf(alpha[m])) store(entries.emplace_back(entry(m, price)));
+        for (size_t place = 0; place < active.size(); ++place) store(change_inside(place, price));
         const auto ratio = [this](std::int64_t j) { return S[j] > 0 ? Q[j] * Q[j] / S[j] : 0.0; };
         // Equal gains (mostly zero) are ranked by q²/s: otherwise the search would depend on the order of columns.
         const auto better = [&ratio](const Move &one, const Move &other) {
@@ -114,12 +130,13 @@ public:
             const double first = ratio(one.j), second = ratio(other.j);
             return first > second || (first == second && one.j < other.j);
         };
-        const size_t count = std::min<size_t>(constants.working, entries.size());
+        const size_t count = std::min(working_size, entries.size());
         const size_t ranked = std::min(count + 1, entries.size());
         std::partial_sort(entries.begin(), entries.begin() + ranked, entries.end(), better);
         outside_gain = ranked > count ? entries[count].gain : 0.0;
         for (size_t k = 0; k < count; ++k) working.push_back(entries[k].j);
         gather_working();
+        return moves;
     }
 
     // The best change of a single precision among the model and the working set; of equal ones the first.
@@ -318,11 +335,10 @@ private:
 
     // What a candidate outside the model would bring, and at which precision.
     Move entry(std::int64_t j, const MarginalPrice &price) const {
-        if (copies[j] > 0) return {0.0, OUT, j};
         const double q = useful(Q[j]), to = candidate(j, S[j], q);
         const double cost = price.out_offset + price.out_factor * problem.nats[j];
-        const double brings = rules::gain(to, S[j], q, strength()) - cost;
-        return brings > 0 ? Move{brings, to, j} : Move{0.0, OUT, j};
+        const double worth = rules::gain(to, S[j], q, strength()), brings = worth - cost;
+        return brings > 0 && copies[j] == 0 ? Move{brings, to, j, worth} : Move{0.0, OUT, j, worth};
     }
 
     // A column is worth what it brings at its own best precision; in the model belongs what is worth its price.
@@ -333,8 +349,8 @@ private:
         const double worth = rules::gain(to, s, q, strength()), present = rules::gain(at, s, q, strength());
         const double cost = price.in_offset + price.in_factor * problem.nats[j];
         if (worth > cost)
-            return {worth - present + rules::log_hyper_prior(to, a, b) - rules::log_hyper_prior(at, a, b), to, j};
-        return {cost - std::min(present, worth), OUT, j};
+            return {worth - present + rules::log_hyper_prior(to, a, b) - rules::log_hyper_prior(at, a, b), to, j, worth};
+        return {cost - std::min(present, worth), OUT, j, worth};
     }
 
     // S and Q of a candidate outside the working set, which were those of the last survey.

@@ -143,8 +143,8 @@ def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
         if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
             raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
-    felt = Phi @ np.ascontiguousarray(fit.root.T)
-    variance = (Phi * Phi) @ fit.diagonal + fit.sign * (felt * felt).sum(1)
+    projected = Phi @ np.ascontiguousarray(fit.root.T)
+    variance = (Phi * Phi) @ fit.diagonal + fit.sign * (projected * projected).sum(1)
     if isinstance(fit, KernelFit) and fit.left_out is not None:
         variance = variance.at_least(0.0) + _left_out_variance(fit.left_out, fit, X)
     return Phi @ fit.mean, variance.at_least(0.0)
@@ -185,10 +185,10 @@ def _far_variance(far: FarVariance, fit: KernelFit, X: Tensor) -> Tensor:
     kernel = KernelGraph.of(fit.basis.kernel)
     half = np.sqrt(far.weight / fit.noise_variance)
     K = kernel(X, far.X) * half
-    felt = K @ ((fit.basis(far.X) * half[:, None]) @ fit.root.T)
-    s = ((K * K).sum(1) - (felt * felt).sum(1)).at_least(0.0)
+    projected = K @ ((fit.basis(far.X) * half[:, None]) @ fit.root.T)
+    s = ((K * K).sum(1) - (projected * projected).sum(1)).at_least(0.0)
     itself = kernel.of_itself(X)
-    beyond = itself - ((_design(fit.basis, X) @ np.ascontiguousarray(fit.root.T)) * felt).sum(1)
+    beyond = itself - ((_design(fit.basis, X) @ np.ascontiguousarray(fit.root.T)) * projected).sum(1)
     total = itself * itself + far.signal * s
     return far.signal * beyond * beyond / where(total > 0.0, total, np.inf)
 
@@ -223,7 +223,7 @@ def _softmax(joint: JointFit, X: Tensor, average: bool) -> tuple[Tensor, Tensor]
 def _joint_latent(joint: JointFit, X: Tensor) -> tuple[Tensor, Tensor]:
     """Mean (n×C) and covariance (n×C×C) of the predictors of all classes."""
     posterior, origin = joint.fit.posterior, joint.fit.origin
-    split, means, felts, owns = posterior.design.split, [], [], []
+    split, means, all_projected, owns = posterior.design.split, [], [], []
     parts = (split(posterior.w), split(posterior.joint.T), posterior.joint_level.T)
     for columns, w, root, level, diagonal, own in zip(
         posterior.design.column, *parts, split(posterior.diagonal), split(posterior.own.T), strict=True
@@ -231,12 +231,12 @@ def _joint_latent(joint: JointFit, X: Tensor) -> tuple[Tensor, Tensor]:
         source, places = _columns(joint, X, columns)
         Phi = (source.columns(places) - joint.mean[columns]) / joint.scale[columns] - origin[columns]
         means.append(Phi @ w)
-        felts.append(Phi @ root + level)
+        all_projected.append(Phi @ root + level)
         alone = Phi @ own
         owns.append((Phi * Phi) @ diagonal - (alone * alone).sum(1))
-    felt = stack(felts, axis=1)
-    within = stack(owns, axis=1).new_axis(2) * np.eye(len(felts))
-    return stack(means, axis=1) + posterior.level, felt @ apply("Transpose", felt, perm=[0, 2, 1]) + within
+    projected = stack(all_projected, axis=1)
+    within = stack(owns, axis=1).new_axis(2) * np.eye(len(all_projected))
+    return stack(means, axis=1) + posterior.level, projected @ apply("Transpose", projected, perm=[0, 2, 1]) + within
 
 
 def _columns(joint: JointFit, X: Tensor, columns: AnyArray) -> tuple[Tensor, AnyArray]:
