@@ -58,8 +58,9 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         if not counts.all():
             X, codes, weight = X[counts], codes[counts], weight[counts]
         if np.count_nonzero(np.bincount(codes)) < 2:
+            only = self.classes_.tolist()[codes[0]]
             raise ValueError(
-                f"y holds one class only ({self.classes_.tolist()[codes[0]]!r} in the rows with positive sample_weight); "
+                f"y holds one class only ({only!r} in the rows with positive sample_weight); "
                 "a classifier needs at least 2 classes"
             )
         check_class_weights(codes, weight, self.classes_)
