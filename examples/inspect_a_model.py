@@ -49,7 +49,7 @@ def shown(display, name):
 
 X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
 X = X.rename(columns=DESCRIPTIONS)
-model = ARDRegressor().fit(X, y)
+model = ARDRegressor(random_state=2).fit(X, y)
 shown(RelevanceDisplay.from_estimator(model, X).plot(), "relevance")
 
 # %%

@@ -10,17 +10,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from threadpoolctl import threadpool_limits
 
 from sparsebayes.engine import averaging, chain
-from sparsebayes.engine.averaging import Schedule, average, first_sets, prepared, summary
+from sparsebayes.engine.averaging import N_DRAWS, Schedule, average, drawn, first_sets, prepared, summary, visits_of
 from sparsebayes.engine.chain import Stretch
 from sparsebayes.engine.flips import Sums
-from sparsebayes.engine.sets import Draw
+from sparsebayes.engine.sets import Draw, Visit
 
 
 def averaged(sets, *, n_chains=4, most=1500, seed=0, round=500, **others):
     sets = prepared(sets)
     starts = first_sets(np.array([0]), sets.problem.projection, sets.log_prior, sets.problem.design.n_rows, n_chains)
     schedule = Schedule(200, round, most)
-    return average(partial(chain.run, sets), starts, schedule, seed=seed, **others)
+    return average(partial(chain.run, sets), starts, schedule, seed=seed, draw=sets.draw, **others)
 
 
 def numbers(found):
@@ -124,22 +124,24 @@ def test_starts_are_far_apart():
 
 
 def made_up(total, included, share):
-    """A stretch with one draw of one column."""
+    """A stretch with a block of two visits to one column."""
     one = np.array([1.0])
     sums = Sums(total * included * one, total * 2 * one, total * 5 * one, np.array([0.0, total]), 3.0 * total, total)
-    return Stretch(sums, [Draw(np.array([0]), np.array([1.0]), 1.0, 0.0, share)])
+    return Stretch(sums, [[Visit(np.array([0]), 1.0, 0.75 * share), Visit(np.array([0]), 2.0, 0.25 * share)]])
 
 
 def test_chains_have_the_same_say_and_states_count_by_weight():
     """Two stretches of weight 1 and 3, against a chain of weight 1000."""
     heavy, first, second = made_up(1000.0, 0.9, 500.0), made_up(1.0, 0.1, 1.0), made_up(3.0, 0.5, 3.0)
-    found = summary([[heavy], [first, second]], 10)
+    chains = [[heavy], [first, second]]
+    found = summary(chains, 10)
     assert_allclose(found.probability, [(0.9 + (0.1 + 3 * 0.5) / 4) / 2])
     assert_allclose(found.mean, [2.0])
     assert_allclose(found.std, [1.0])
     assert_allclose(found.rest, 3.0)
     assert_allclose(found.sizes, [0.0, 1.0])
-    assert_allclose([each.share for each in found.draws], [1.0, 0.25, 0.75])
+    shares = [visit.share for visit in visits_of(chains)]
+    assert_allclose(shares, np.outer([1.0, 0.25, 0.75], [0.75, 0.25]).ravel())
     assert_allclose(found.error, 0.5 * (0.9 - 0.4))  # two values: their standard error is half of their distance
     assert_allclose(found.effective_size, 4 / (1 + 0.25**2 + 0.75**2))
 
@@ -152,3 +154,44 @@ def test_a_problem_without_columns_that_may_move():
     assert_allclose(found.rest, sets.energy)
     told = averaged(replace(sets, log_prior=np.full(5, ALWAYS)))
     assert_allclose(told.probability, 1.0)
+
+
+# --- Draws ---
+
+
+def counted(active, c, rng, n):
+    """Draws that tell which set and c they are of."""
+    return [Draw(active, np.full(len(active), c), 1.0, 0.0, 1.0)] * n
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_set_gets_as_many_draws_as_its_share_asks_for(seed):
+    one, two = np.array([3]), np.array([1, 4])
+    visits = [
+        Visit(one, 0.5, 0.5),
+        Visit(two, 0.5, 1.0),
+        Visit(one, 2.0, 2.0),
+        Visit(two, 0.5, 0.25),
+        Visit(one, 0.5, 0.25),
+    ]
+    draws = drawn(visits, counted, np.random.default_rng(seed))
+    assert len(draws) in (N_DRAWS - 1, N_DRAWS)
+    assert {each.share for each in draws} == {1.0}
+    for active, c, share in ((one, 0.5, 0.75), (two, 0.5, 1.25), (one, 2.0, 2.0)):
+        n = sum(each.active.tolist() == active.tolist() and each.weights[0] == c for each in draws)
+        assert abs(n - N_DRAWS * share / 4) <= 2  # one for each visit
+
+
+def test_a_rare_set_gets_a_draw_as_often_as_it_should():
+    visits = [Visit(np.array([0]), 1.0, 1.0), Visit(np.array([1]), 1.0, 0.3 / N_DRAWS)]
+    seen = [any(each.active == [1] for each in drawn(visits, counted, np.random.default_rng(k))) for k in range(400)]
+    assert 0.2 < np.mean(seen) < 0.4  # 0.3, with a standard error of 0.023
+
+
+def test_what_chains_have_drawn_is_kept_and_thinned_where_it_is_much():
+    made = [Draw(np.array([0]), np.array([float(k)]), 1.0, 0.0, 1 / 3) for k in range(2 * N_DRAWS)]
+    few = drawn(made[:7], None, np.random.default_rng(0))
+    assert few == made[:7]
+    kept = [each.weights[0] for each in drawn(made, None, np.random.default_rng(0))]
+    assert_array_equal(np.diff(kept), 2.0)
+    assert len(kept) in (N_DRAWS - 1, N_DRAWS)

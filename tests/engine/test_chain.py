@@ -1,6 +1,7 @@
 """Chains against the enumeration of all sets: as a whole, and with each of their moves alone."""
 
 from dataclasses import replace
+from itertools import chain as chain_of
 from itertools import product
 from math import comb, log
 
@@ -13,6 +14,7 @@ from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import chain as chains
 from sparsebayes.engine.augmented import ExactChain
+from sparsebayes.engine.averaging import N_DRAWS, drawn
 from sparsebayes.engine.chain import Chain, Place
 from sparsebayes.engine.flips import Sums
 from sparsebayes.engine.least_squares import LeastSquares
@@ -73,14 +75,16 @@ def test_draws_agree_with_the_enumeration():
     found = []
     for seed in range(N_CHAINS):
         _, stretch = chains.run(sets, Place(np.array([0]), -1, np.random.default_rng(seed)), 3000)
-        weights = np.zeros((len(stretch.draws), 8))
-        for row, draw in zip(weights, stretch.draws, strict=True):
+        visits = list(chain_of(*stretch.visits))
+        assert_allclose(sum(visit.share for visit in visits), stretch.sums.total)
+        draws = drawn(visits, sets.draw, np.random.default_rng(seed))
+        assert len(draws) in (N_DRAWS - 1, N_DRAWS)
+        weights = np.zeros((len(draws), 8))
+        for row, draw in zip(weights, draws, strict=True):
             row[draw.active] = draw.weights
-        share = np.array([draw.share for draw in stretch.draws])
-        noise = np.array([draw.noise for draw in stretch.draws])
-        assert_allclose(share.sum(), stretch.sums.total)
-        share = share / share.sum()
-        found.append(np.concatenate([share @ (weights != 0), share @ weights, share @ weights**2, [share @ noise]]))
+        noise = np.mean([draw.noise for draw in draws])
+        parts = (weights != 0).mean(axis=0), weights.mean(axis=0), (weights**2).mean(axis=0), [noise]
+        found.append(np.concatenate(parts))
     assert_agree(found, np.concatenate([exact.probability, exact.mean, exact.second, [exact.rest / (sets.n - 2)]]))
 
 

@@ -122,7 +122,7 @@ def test_state_after_many_flips_is_that_from_scratch(sets, slab):
 def averaged(sets, n_flips=1200):
     score = np.ones(len(sets.log_prior))
     starts = first_sets(np.array([0]), score, sets.log_prior, 3, 3)
-    return average(partial(run, sets), starts, Schedule(200, n_flips, n_flips), seed=0)
+    return average(partial(run, sets), starts, Schedule(200, n_flips, n_flips), seed=0, draw=sets.draw)
 
 
 @pytest.mark.parametrize("case", CASES)

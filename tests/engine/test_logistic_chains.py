@@ -12,6 +12,7 @@ from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.priors import ARD
 from sparsebayes.core.special import log_sigmoid, sigmoid
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import augmented as augmented_chains
 from sparsebayes.engine import rotation
 from sparsebayes.engine.augmented import Augmented
 from sparsebayes.engine.chain import Place
@@ -97,8 +98,8 @@ def test_chains_agree_with_quadrature(monkeypatch, log_prior, weight, has_interc
         _, stretch = augmented.run(place, 6000)
         total = stretch.sums.total
         drawn = np.zeros(2)
-        for draw in stretch.draws:
-            drawn[draw.active] += draw.weights / len(stretch.draws)
+        for draw in (draw for sweep in stretch.visits for draw in sweep):
+            drawn[draw.active] += draw.weights / (augmented_chains.N_DRAWS * len(stretch.visits))
         found.append(np.concatenate([stretch.sums.included / total, stretch.sums.first / total, drawn]))
     found, expected = np.array(found), exact(augmented)
     expected = np.concatenate([expected, expected[2:]])

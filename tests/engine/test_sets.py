@@ -55,7 +55,7 @@ def test_draws_have_the_exact_moments(n, m, active, learns_noise):
     """Five standard errors of each mean, for some thirty means."""
     sets, c, rng = make_sets(n, m, learns_noise=learns_noise), 0.7, np.random.default_rng(0)
     sets = replace(sets, problem=replace(sets.problem, c=5.0))  # so that σ⁴ has a mean on seven rows
-    draws = [sets.draw(np.array(active), c, rng) for _ in range(N_DRAWS)]
+    draws = [*sets.draw(np.array(active), c, rng, N_DRAWS - 1), *sets.draw(np.array(active), c, rng, 1)]
     weights, noise = np.array([each.weights for each in draws]), np.array([each.noise for each in draws])
     at = moments(sets, active, c)
     mean_noise = at.rest / (sets.n - 2) if learns_noise else 1.0
@@ -72,11 +72,13 @@ def test_draws_have_the_exact_moments(n, m, active, learns_noise):
 
 def test_without_an_intercept_there_is_no_level():
     sets = make_sets(20, 8, flat=False)
-    assert sets.draw(np.array([0]), 1.0, np.random.default_rng(0)).level == 0.0
+    assert sets.draw(np.array([0]), 1.0, np.random.default_rng(0), 1)[0].level == 0.0
 
 
 def test_draw_of_the_empty_set():
     sets = make_sets(20, 8)
-    draw = sets.draw(np.empty(0, dtype=np.intp), 1.0, np.random.default_rng(0))
-    assert draw.weights.shape == (0,)
-    assert draw.noise > 0
+    draws = sets.draw(np.empty(0, dtype=np.intp), 1.0, np.random.default_rng(0), 3)
+    assert len(draws) == 3
+    for draw in draws:
+        assert draw.weights.shape == (0,)
+        assert draw.noise > 0

@@ -54,7 +54,7 @@ def shared(problem, prior, seed=0):
     def sample(least_squares):
         sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
         sets = prepared(sets)
-        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed)
+        return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed, draw=sets.draw)
 
     level = problem.base_level(problem.likelihood)
     return average_under_sites(problem, np.full(n, level), np.zeros(n), sample)

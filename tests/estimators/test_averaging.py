@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from sparsebayes import ARDRegressor, SparseLogisticRegression, SparsePoissonRegressor
 from sparsebayes.core.inclusion import InclusionPrior
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.averaging import N_DRAWS
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.sets import Sets
 from sparsebayes.estimators import logistic
@@ -56,6 +57,11 @@ def test_the_estimator_agrees_with_the_enumeration(data):
     assert_allclose(model.coef_std_ / scale, np.sqrt(exact.second - exact.mean**2), atol=atol)
     assert_allclose(model.n_features_posterior_, exact.sizes[: len(model.n_features_posterior_)], atol=atol)
     assert_allclose(model.noise_variance_, unit**2 * exact.rest / (len(y) - 3), rtol=0.02)
+    # The draws by themselves: four standard errors of a share of 1,000, and of a mean.
+    coef = model.sample_posterior(100_000, random_state=0)[0] / scale
+    std = np.sqrt(exact.second - exact.mean**2)
+    assert_allclose((coef != 0).mean(axis=0), exact.probability, atol=atol + 0.06)
+    assert_allclose((coef.mean(axis=0) - exact.mean) / std, 0.0, atol=0.13 + 5 * model.chain_error_)
 
 
 def test_attributes_fit_together(model, data):
@@ -106,6 +112,25 @@ def test_the_single_model_is_that_without_averaging(model, data):
     assert plain.model_ is plain
     assert not hasattr(plain, "credible_sets_")
     assert not hasattr(plain, "inclusion_probability_")
+
+
+@pytest.mark.parametrize("make", [ARDRegressor, SparseLogisticRegression])
+def test_short_chains_keep_as_many_draws_as_long_ones(data, make):
+    """Means of draws are as far from the averages as the number of draws says, over eight seeds."""
+    X, y = data
+    far, spread = [], []
+    for seed in range(8):
+        model = make(random_state=seed).fit(X, target_for(make, y))
+        coef, _ = model.sample_posterior(50_000, random_state=0)
+        coef, mean, std = (np.reshape(each, (-1, 8)) for each in (coef, model.coef_, model.coef_std_))
+        assert model.n_flips_ < 1500
+        assert len(np.unique(model._fits[0].draws, axis=0)) > 0.9 * N_DRAWS
+        likely = np.ravel(model.inclusion_probability_) > 0.1
+        far.append(((coef.mean(axis=0) - mean[0]) / std[0])[likely])
+        spread.append(np.log(coef.std(axis=0) / std[0])[likely])
+    # 1/√1000 = 0.03, and as much again because neighbouring states of a chain are alike; 60 draws would give 0.13.
+    assert np.sqrt(np.mean(np.concatenate(far) ** 2)) < 0.06
+    assert np.sqrt(np.mean(np.concatenate(spread) ** 2)) < 0.08
 
 
 def test_draws_have_the_posterior_moments(model, data):

@@ -30,7 +30,7 @@ def posterior(model, n_samples=2000, **options):
 def test_the_mean_of_the_draws_is_the_mean_of_the_posterior(fitted, k):
     """Within five standard errors; of a kernel model, output by output.
 
-    An averaged model has kept some hundred draws of its chains and repeats them: these are the ones that count.
+    An averaged model keeps a thousand draws and repeats them: these are the ones that count.
     """
     model, _, _ = fitted[k]
     draws = posterior(model)

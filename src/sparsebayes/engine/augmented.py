@@ -30,6 +30,8 @@ FLIPS = 12
 """Flips of a sweep: about the work of computing everything for the new sites."""
 SETTLING, ROUND = 100, 250
 """Sweeps of each chain that are not counted, and sweeps between two tests of how well the chains agree."""
+N_DRAWS = 4
+"""Draws of the weights in each sweep: one to go on with, the others to keep. Sixty sweeps of four chains are enough."""
 MANY = 4
 """The whole Gram matrix is computed if a sweep is likely to need one column in four."""
 
@@ -83,9 +85,9 @@ class Augmented:
         eta = self.first_predictor() if place.eta is None else place.eta
         tally, draws = Tally(len(self.log_prior), self.Phi.shape[1]), []
         for free in islice(self._turns(place), max(1, n_flips // FLIPS)):
-            place, draw = self._sweep(place, eta, free, tally)
-            eta = draw.level + self.Phi[:, draw.active] @ draw.weights
-            draws.append(draw)
+            place, seen = self._sweep(place, eta, free, tally)
+            eta = seen[0].level + self.Phi[:, seen[0].active] @ seen[0].weights
+            draws.append(seen)
         best = favourites(tally.probability, np.isfinite(self.log_prior))
         return replace(place, eta=eta, favourites=best), Stretch(tally.sums(), draws)
 
@@ -109,8 +111,8 @@ class Augmented:
         """Rows by their weight."""
         return float(np.sum(sites.precision))
 
-    def _sweep(self, place: Place, eta: FloatArray, free: BoolArray, tally: Tally) -> tuple[Place, Draw]:
-        """New sites, a sweep over sets of some columns, and a draw of the weights."""
+    def _sweep(self, place: Place, eta: FloatArray, free: BoolArray, tally: Tally) -> tuple[Place, list[Draw]]:
+        """New sites, a sweep over sets of some columns, and draws of the weights; the chain goes on from the first."""
         sites, flat_intercept = self._draw_sites(place, eta), self.problem.flat_intercept
         part = Part.of(free, place.active, self.log_prior)
         at = part.columns if self.labels is None else np.arange(len(self.labels))
@@ -123,12 +125,13 @@ class Augmented:
         chain = ExactChain(sets, place.rng)
         chain.sweep(start, FLIPS)
         active = np.sort(chain.active)
-        draw = sets.draw(active, chain.c, chain.rng)
+        draws = sets.draw(active, chain.c, chain.rng, N_DRAWS)
         tally.add(Sums(*chain.flips.sums), part.columns, at, free)
         # The intercept's variance is σ²/Σ precision, where a draw has σ²/n.
-        shift = draw.level * np.sqrt(n / np.sum(sites.precision)) - float(rows.means[draw.active] @ draw.weights)
-        draw = replace(draw, active=at[draw.active], level=rows.level + shift, share=1.0)
-        return replace(place, active=part.columns[active], slab=chain.slab, noise=draw.noise), draw
+        wider, means, columns = np.sqrt(n / np.sum(sites.precision)), rows.means[draws[0].active], at[draws[0].active]
+        levels = [rows.level + each.level * wider - float(means @ each.weights) for each in draws]
+        draws = [replace(each, active=columns, level=level) for each, level in zip(draws, levels, strict=True)]
+        return replace(place, active=part.columns[active], slab=chain.slab, noise=draws[0].noise), draws
 
 
 def prepare(design: DenseRows, active: IntArray) -> None:

@@ -186,7 +186,7 @@ def run(sets: BoundedSets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
         second[draw.active] += draw.weights**2
         sizes[len(draw.active)] += 1
         noise += draw.noise
-        draws.append(draw)
+        draws.append([draw])
     active = np.flatnonzero(chain.inside)
     place = replace(place, active=active, slab=chain.slab, noise=chain.noise, eta=chain.w[active])
     return place, Stretch(Sums(included, first, second, sizes, noise, float(len(draws))), draws)

@@ -5,7 +5,8 @@ the posterior itself unchanged is therefore accepted with Z'/Z in the place of o
 docs/mathematics.md, section 9).
 """
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,16 @@ from scipy.special import gammaln
 from sparsebayes.core.special import log_sum
 from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.engine.flips import Sums
-from sparsebayes.engine.sets import Draw, Sets
+from sparsebayes.engine.sets import Draw, Sets, Visit
 from sparsebayes.engine.spectrum import Spectrum
 
 TRIED = 5.0
 """κ: columns that are unlikely to be in are tried as often as if five of them were likely (Jankowiak 2023)."""
 BLOCK = 20
 """Least number of flips between two draws of c."""
+NEAR = 5
+"""Flips of which one state is kept, as a visit. On 30 rows and 8 columns, with chains of 300 flips, deviations of draws
+were 5 % off; with one state in twenty 12 %."""
 LEAPS = 0.25
 """Share of the blocks with a leap. It costs as much as a block of flips, and is for dense models only."""
 REFRESHED = 8
@@ -53,8 +57,8 @@ class Stretch:
     """What one stretch of a chain has seen."""
 
     sums: Sums
-    draws: list[Draw] = field(default_factory=list)
-    """One from each block; their shares are the weights of the blocks."""
+    visits: Sequence[Sequence[Visit | Draw]] = field(default_factory=list)
+    """Those of each block, or sweep. Weights are drawn at the end, or at once where the chain needs them to go on."""
 
 
 class Seen(NamedTuple):
@@ -159,27 +163,32 @@ class Chain:
 
         Columns that stand in for each other change places so, where two flips would pass through an unlikely set.
         """
-        inside = [j for j in self.flips.active if self.sets.movable[j]]
-        if not inside:
+        active = self.active
+        inside = active[self.sets.movable[active]]
+        if not len(inside):
             return
-        before, out = self.flips.log_total, inside[int(self.rng.random() * len(inside))]
+        before, out = self.flips.log_total, int(inside[int(self.rng.random() * len(inside))])
         self.flips.toggle(out)
         log_in = np.where(self.sets.movable, self.flips.log_in, -np.inf)
-        log_in[self.flips.active] = -np.inf
+        log_in[active[active != out]] = -np.inf
         into = self._draw_one(log_in)
         self.flips.toggle(into)
         if not self._accepts(before):
             self.flips.toggle(into)
             self.flips.toggle(out)
 
-    def block(self) -> tuple[int, Draw]:
-        """A draw of c, perhaps after a leap, an exchange, and flips. Returns the number of flips and one draw."""
+    def block(self) -> tuple[int, list[Visit]]:
+        """A draw of c, perhaps after a leap, an exchange, and flips. Returns the number of flips and the visits."""
         self.renew(self.active, leaps=self.rng.random() < LEAPS)
         self.exchange()
         n = max(BLOCK, len(self.flips.active) // 2)
-        share = self.flips.run(self.rng.random(n), self.rng.random(n))
-        picked = np.sort(np.array(self.flips.picked, dtype=np.intp))
-        return n, replace(self.sets.draw(picked, self.c, self.rng), share=share)
+        choices, picks = self.rng.random((2, n))
+        return n, [self._visit(choices[at : at + NEAR], picks[at : at + NEAR]) for at in range(0, n, NEAR)]
+
+    def _visit(self, choices: FloatArray, picks: FloatArray) -> Visit:
+        """Some flips, and one of their states."""
+        share = self.flips.run(choices, picks)
+        return Visit(np.sort(np.array(self.flips.picked, dtype=np.intp)), self.c, share)
 
 
 def log_binomial(n: int, m: int) -> float:
@@ -194,10 +203,10 @@ def added(parts: list[Sums]) -> Sums:
 
 def run(sets: Sets, place: Place, n_flips: int) -> tuple[Place, Stretch]:
     """Let a chain go on for `n_flips` flips."""
-    chain, done, draws = Chain(sets, place.rng), 0, []
+    chain, done, visits = Chain(sets, place.rng), 0, []
     chain.start(place.active, place.slab)
     while done < n_flips:
-        n, draw = chain.block()
+        n, seen = chain.block()
         done += n
-        draws.append(draw)
-    return Place(chain.active, chain.slab, chain.rng), Stretch(Sums(*chain.flips.sums), draws)
+        visits.append(seen)
+    return Place(chain.active, chain.slab, chain.rng), Stretch(Sums(*chain.flips.sums), visits)

@@ -65,9 +65,9 @@ class GroupSets(Sets):
             return columns.T @ columns
         return super().gram_rows(active)[:, active]
 
-    def draw(self, active: IntArray, c: float, rng: np.random.Generator) -> Draw:
-        """Draw noise, weights and intercept of a set of groups."""
-        return super().draw(np.sort(self.columns(active)), c, rng)
+    def draw(self, active: IntArray, c: float, rng: np.random.Generator, n: int) -> list[Draw]:
+        """Draw noise, weights and intercept of a set of groups n times."""
+        return super().draw(np.sort(self.columns(active)), c, rng, n)
 
     def flips(self, spread: FloatArray) -> GroupFlips:
         """The state of a chain."""

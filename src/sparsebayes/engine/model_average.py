@@ -10,7 +10,7 @@ from sparsebayes.core.inclusion import DENSE, InclusionPrior
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
 from sparsebayes.engine import augmented, averaging, chain
 from sparsebayes.engine.augmented import FLIPS, Augmented
-from sparsebayes.engine.averaging import Averaged, Run, Schedule, average, first_sets, prepared
+from sparsebayes.engine.averaging import Averaged, Drawing, Run, Schedule, average, first_sets, prepared
 from sparsebayes.engine.group_sets import by_columns, group_score, sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Callback
@@ -40,8 +40,9 @@ class Chains:
         n_rows: int,
         settling: int = averaging.SETTLING,
         round: int = averaging.ROUND,
+        draw: Drawing | None = None,
     ) -> Averaged:
-        """What they find; `score` says how well each column goes with the target."""
+        """What they find; `score` says how well each column goes with the target, and `draw` is as in `average`."""
         if odds.labels is not None:
             start, n_rows = np.unique(odds.labels[start]), int(n_rows / odds.per_unit)
         found = average(
@@ -49,6 +50,7 @@ class Chains:
             first_sets(start, group_score(score, odds.labels), odds.log_prior, n_rows, self.n_chains),
             Schedule(settling, round, self.max_flips),
             seed=self.seed,
+            draw=draw,
             n_jobs=self.n_jobs,
             callback=self.callback,
         )
@@ -104,7 +106,8 @@ def average_regression(problem: LeastSquares, odds: Odds, start: IntArray, chain
     """Of a least-squares problem; a noise that is known must be one."""
     known = problem.known_noise is not None
     sets = prepared(sets_of(problem, odds.log_prior, odds.prior(), odds.labels, learns_noise=not known))
-    return chains.sample(partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows)
+    given = partial(chain.run, sets), odds, start, problem.projection, problem.design.n_rows
+    return chains.sample(*given, draw=sets.draw)
 
 
 def average_classes(problem: Problem, odds: Odds, start: IntArray, chains: Chains) -> Averaged:
@@ -129,6 +132,7 @@ def average_by_sites(
 
     def sample(least_squares: LeastSquares) -> Averaged:
         sets = prepared(sets_of(least_squares, odds.log_prior, prior, odds.labels, learns_noise=False))
-        return chains.sample(partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t))
+        given = partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t)
+        return chains.sample(*given, draw=sets.draw)
 
     return average_under_sites(problem, *moments, sample)

@@ -46,10 +46,10 @@ class OutputSets(Sets):
         given = self.products, self.rows, problem.projection, self.log_prior, self.n, spread, self.shares_noise
         return make_flips(*given)
 
-    def _draw_noise(self, rest: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _draw_noise(self, rest: FloatArray, rng: np.random.Generator, n: int) -> FloatArray:
         if not self.shares_noise:
-            return np.asarray(super()._draw_noise(rest, rng))
-        return np.full(len(rest), super()._draw_noise(rest.sum(), rng))
+            return super()._draw_noise(rest, rng, n)
+        return np.repeat(super()._draw_noise(rest.sum(), rng, n)[:, None], len(rest), axis=1)
 
 
 def average_outputs(
@@ -59,7 +59,7 @@ def average_outputs(
     known = problem.known_noise is not None
     sets = prepared(OutputSets(problem, odds.log_prior, odds.prior(), not known, shares_noise=shares_noise))
     score = np.sqrt((problem.projection**2).mean(axis=1))
-    found = chains.sample(partial(chain.run, sets), odds, start, score, problem.design.n_rows)
+    found = chains.sample(partial(chain.run, sets), odds, start, score, problem.design.n_rows, draw=sets.draw)
     if shares_noise:  # all of them inform about it
         found = replace(found, rest=np.full(problem.n_outputs, found.rest.sum()))
     return [output_of(found, k) for k in range(problem.n_outputs)]

@@ -19,6 +19,15 @@ FAR = 0.1
 
 
 @dataclass(frozen=True)
+class Visit:
+    """A set that a chain has visited, and its weight among the visits: that of the states near it."""
+
+    active: IntArray
+    c: float
+    share: float
+
+
+@dataclass(frozen=True)
 class Draw:
     """One draw of everything: the weights of a set, the noise and the intercept, and its weight among the draws."""
 
@@ -28,7 +37,7 @@ class Draw:
     noise: Any
     level: Any
     """Intercept at the columns' means, measured from the target's mean."""
-    share: float = 0.0
+    share: float
 
 
 @dataclass(frozen=True)
@@ -143,36 +152,60 @@ class Sets:
         fit = -0.5 * self.n * np.log(np.maximum(rest, self.floor)) if self.learns_noise else -0.5 * rest
         return fit - 0.5 * log_volume
 
-    def draw(self, active: IntArray, c: float, rng: np.random.Generator) -> Draw:
-        """Draw noise, weights and intercept of a set."""
-        weights, noise = (self._draw_by_rows if self.by_rows(len(active)) else self._draw_by_columns)(active, c, rng)
-        spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else 0.0
-        return Draw(active, weights, noise, spread * rng.standard_normal(np.shape(noise)))
+    def draw(self, active: IntArray, c: float, rng: np.random.Generator, n: int) -> list[Draw]:
+        """Draw noise, weights and intercept of a set n times."""
+        of_set = self._draw_by_rows if self.by_rows(len(active)) else self._draw_by_columns
+        weights, noise = of_set(active, c, rng, n)
+        spread = np.sqrt(noise / self.problem.n_weighted) if self.problem.flat_intercept else np.zeros_like(noise)
+        level = spread * rng.standard_normal(noise.shape)
+        return [Draw(active, *each, 1.0) for each in zip(weights, noise, level, strict=True)]
 
     def flips(self, spread: FloatArray) -> Any:
         """The state of a chain; `spread` says how eagerly each column is tried if it is unlikely to be in."""
         return make_flips(self.products, self.rows, self.problem.projection, self.log_prior, self.n, spread)
 
-    def _draw_by_columns(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
-        """From the posterior's Cholesky factor."""
+    def _draw_by_columns(
+        self, active: IntArray, c: float, rng: np.random.Generator, n: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """From the posterior's Cholesky factor; draws are on the first axis."""
         precision, projection = self.gram(active), self.problem.projection[active]
         precision.flat[:: len(active) + 1] += 1 / c
         factor = factorise(precision)
         mean = factor.solve(projection)
-        noise = self._draw_noise(self.energy - (projection * mean).sum(axis=0), rng)
-        return mean + np.sqrt(noise) * factor.colour(rng.standard_normal(mean.shape)), noise
+        noise = self._draw_noise(self.energy - (projection * mean).sum(axis=0), rng, n)
+        white = _beside(rng.standard_normal((n, *mean.shape)))
+        return mean + _spread(noise) * _apart(factor.colour(white), n, mean.shape), noise
 
-    def _draw_by_rows(self, active: IntArray, c: float, rng: np.random.Generator) -> tuple[FloatArray, Any]:
-        """A draw from the prior, corrected by what the rows say of it (Bhattacharya and others 2016)."""
+    def _draw_by_rows(
+        self, active: IntArray, c: float, rng: np.random.Generator, n: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Draws from the prior, corrected by what the rows say of them (Bhattacharya and others 2016)."""
         Phi, t = self.rows[:, active], self.problem.t
         factor = factorise(np.eye(len(Phi)) + c * (Phi @ Phi.T))
-        noise = self._draw_noise((t * factor.solve(t)).sum(axis=0) + self.problem.rest + self.floor, rng)
-        prior = np.sqrt(noise * c) * rng.standard_normal((len(active), *t.shape[1:]))
-        data = Phi @ prior + np.sqrt(noise) * rng.standard_normal(t.shape)
-        return prior + c * (Phi.T @ factor.solve(t - data)), noise
+        noise = self._draw_noise((t * factor.solve(t)).sum(axis=0) + self.problem.rest + self.floor, rng, n)
+        shape = len(active), *t.shape[1:]
+        prior = _spread(c * noise) * rng.standard_normal((n, *shape))
+        seen = _apart(Phi @ _beside(prior), n, t.shape) + _spread(noise) * rng.standard_normal((n, *t.shape))
+        return prior + c * _apart(Phi.T @ factor.solve(_beside(t - seen)), n, shape), noise
 
-    def _draw_noise(self, rest: FloatArray, rng: np.random.Generator) -> Any:
-        """The noise variance of each output, from its ρ."""
+    def _draw_noise(self, rest: FloatArray, rng: np.random.Generator, n: int) -> FloatArray:
+        """n draws of the noise variance of each output, from its ρ."""
+        shape = n, *np.shape(rest)
         if not self.learns_noise:
-            return np.ones(np.shape(rest))
-        return np.maximum(rest, self.floor) / (2 * rng.gamma(0.5 * self.n, size=np.shape(rest)))
+            return np.ones(shape)
+        return np.asarray(np.maximum(rest, self.floor) / (2 * rng.gamma(0.5 * self.n, size=shape)))
+
+
+def _spread(variance: FloatArray) -> FloatArray:
+    """Standard deviations, with an axis for columns behind that of the draws."""
+    return np.sqrt(variance)[:, None]
+
+
+def _beside(draws: FloatArray) -> FloatArray:
+    """Draws (and outputs) as columns of one matrix."""
+    return np.moveaxis(draws, 0, -1).reshape(draws.shape[1], draws[:, :1].size if draws.size else len(draws))
+
+
+def _apart(columns: FloatArray, n: int, shape: tuple[int, ...]) -> FloatArray:
+    """The way back: n draws of this shape."""
+    return np.moveaxis(columns.reshape(*shape, n), -1, 0)

@@ -77,11 +77,14 @@ def averaged_fit(
     The intercept of the draws is measured from `level`. `mean_level` is its posterior mean where that is known;
     otherwise it is the mean of the draws.
     """
-    drawn = np.zeros((len(found.draws), len(found.probability)))
+    visible = found.probability > VISIBLE
+    for draw in found.draws:
+        visible[draw.active] = True
+    columns = np.flatnonzero(visible)
+    drawn = np.zeros((len(found.draws), len(columns)))
     for row, draw in zip(drawn, found.draws, strict=True):
-        row[draw.active] = draw.weights
-    columns = np.flatnonzero(drawn.any(axis=0) | (found.probability > VISIBLE))
-    drawn = drawn[:, columns] / scale[columns]
+        row[np.searchsorted(columns, draw.active)] = draw.weights
+    drawn /= scale[columns]
     mean = found.mean[columns] / scale[columns]
     share = np.array([draw.share for draw in found.draws])
     share = share / share.sum()
@@ -147,6 +150,6 @@ def constant_average(single: LinearFit, n_features: int) -> AveragedFit:
     sizes = np.zeros(n_features + 1)
     sizes[0] = 1.0
     draw = Draw(np.empty(0, dtype=np.intp), np.empty(0), 0.0, 0.0, 1.0)
-    found = Averaged(nothing, nothing, nothing, sizes, 0.0, [draw], 0.0, 1.0, 0)
+    found = Averaged(nothing, nothing, nothing, sizes, 0.0, 0.0, 1.0, 0, [draw])
     level = single.mean[-1] if single.basis.ones else None
     return averaged_fit(single, found, np.ones(n_features), nothing, level=level, freedom=1.0)

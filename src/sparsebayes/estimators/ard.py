@@ -147,7 +147,7 @@ class ARDRegressor(
     chain_error_ : float
         Standard error of the least certain inclusion probability, from the spread between the chains.
     effective_sample_size_ : float
-        Number of independent models that the draws are worth.
+        Equally weighted blocks of steps that those of the chains are worth.
     n_flips_ : int
         Number of steps of each chain that were counted.
     noise_variance_ : float or ndarray of shape (n_outputs,)
