@@ -59,9 +59,9 @@ def test_the_start_page_has_the_lines_of_the_readme():
 def test_the_tutorial_says_what_comes_out(run):
     names = run("tutorial")
     model = names["model"]
-    assert list(model.get_feature_names_out()) == ["bmi", "bp", "s5"]
+    assert list(model.get_feature_names_out()) == ["bmi", "s5"]
     claims = dict(zip(names["X"].columns, model.inclusion_probability_, strict=True))
-    told = {"bmi": 1.0, "s5": 1.0, "bp": 0.91, "s3": 0.74, "sex": 0.71, "s1": 0.57}
+    told = {"bmi": 1.0, "s5": 1.0, "bp": 0.89, "s3": 0.71, "sex": 0.66, "s1": 0.57}
     assert {name: claims[name] for name in told} == pytest.approx(told, abs=0.07)  # what the chains' error allows
     assert names["inside"] == pytest.approx(0.89, abs=0.02)
     assert model.score(names["X_test"], names["y_test"]) == pytest.approx(0.41, abs=0.01)

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 
 from sparsebayes import ARDRegressor, Moments, load, save
 from sparsebayes.core.inclusion import InclusionPrior
+from sparsebayes.engine import averaging
 
 WEIGHTS = np.array([2.0, -1.5, 1.0])
 
@@ -122,8 +123,9 @@ def test_weights_and_variances_together():
     assert weighted.log_evidence_ == pytest.approx(repeated.log_evidence_, rel=1e-9)
 
 
-def test_averages_with_known_noise_are_the_exact_posterior():
+def test_averages_with_known_noise_are_the_exact_posterior(monkeypatch):
     """One feature: in or out, over the grid of prior variances, by the density of the data."""
+    monkeypatch.setattr(averaging, "AGREEMENT", 0.0)  # so that chains use all flips
     rng = np.random.default_rng(3)
     X = rng.standard_normal((40, 1))
     y = 0.3 * X[:, 0] + rng.standard_normal(40)
@@ -138,7 +140,7 @@ def test_averages_with_known_noise_are_the_exact_posterior():
 
     inside = np.logaddexp.reduce(prior.log_size(1) + np.array([log_density(c) for c in prior.slabs]))
     outside = np.logaddexp.reduce(prior.log_size(0) + log_density(0.0))
-    assert model.inclusion_probability_[0] == pytest.approx(1 / (1 + np.exp(outside - inside)), abs=0.03)  # chains
+    assert model.inclusion_probability_[0] == pytest.approx(1 / (1 + np.exp(outside - inside)), abs=0.02)  # chains
 
 
 @pytest.mark.parametrize("shared", [False, True])
