@@ -337,8 +337,8 @@ def test_names_of_two_classes(every_classifier, small):
 def test_names_of_three_classes(every_classifier, small):
     X, _, classes = small
     order = np.array([2, 0, 1])
-    if every_classifier.get_params().get("min_gain") == 0:
-        # The joint softmax is averaged over fixed points, which do not treat classes alike: good to 2e-4 only.
+    if every_classifier.get_params().get("min_gain") == 0 or every_classifier.get_params().get("max_flips"):
+        # A softmax is averaged over fixed points, which do not treat classes alike: good to 2e-4 only.
         every_classifier = clone(every_classifier).set_params(proba="plug-in")
     base, renamed = fitted(every_classifier, X, classes), fitted(every_classifier, X, order[classes])
     assert_allclose(renamed.predict_proba(X)[:, order], base.predict_proba(X), atol=RTOL)

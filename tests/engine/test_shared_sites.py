@@ -1,6 +1,7 @@
 """Sites that all sets share: against sites that are drawn, and against enumeration of all sets with quadrature."""
 
 import itertools
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,7 @@ from sparsebayes.engine.averaging import Schedule, average, prepared
 from sparsebayes.engine.chain import Place
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Sets
-from sparsebayes.engine.shared_sites import average_under_sites, averaged_sites
+from sparsebayes.engine.shared_sites import Moments, average_under_sites, averaged_sites
 
 NOTHING = np.empty(0, dtype=np.intp)
 NOISE = np.pi**2 / 3
@@ -51,13 +52,14 @@ def shared(problem, prior, seed=0):
     """Averages under shared sites, from the model without weights."""
     n, D = len(problem.t), problem.design.n_columns
 
-    def sample(least_squares):
+    def sample(least_squares, start, quick):
         sets = Sets(least_squares, np.zeros(D), prior, learns_noise=False)
         sets = prepared(sets)
         return average(partial(chain.run, sets), [NOTHING] * 2, Schedule(500, 3000, 3000), seed=seed, draw=sets.draw)
 
     level = problem.base_level(problem.likelihood)
-    return average_under_sites(problem, np.full(n, level), np.zeros(n), sample)
+    (found,) = average_under_sites([problem], np.full((n, 1), level), np.zeros((n, 1)), [NOTHING], sample)
+    return found
 
 
 def test_shared_sites_agree_with_drawn_sites_where_rows_are_many():
@@ -86,3 +88,65 @@ def test_averaged_sites_of_counts_have_the_mean_rate_as_precision():
     rate = np.exp(mean + variance / 2)
     np.testing.assert_allclose(sites.precision, [1, 2] * rate, rtol=1e-8)
     np.testing.assert_allclose(sites.shift, [1, 2] * (rate * mean + t - rate), rtol=1e-8)
+
+
+def test_the_log_sum_of_other_classes_has_the_moments_of_draws():
+    rng = np.random.default_rng(1)
+    mean, variance = np.array([[0.3, -0.4, 1.1, 0.2]]), np.array([[0.3, 0.1, 0.2, 0.05]])
+    drawn = logsumexp(np.delete(mean + np.sqrt(variance) * rng.standard_normal((200_000, 4)), 1, axis=1), axis=1)
+    m, v = Moments(mean, variance).rest(1)
+    np.testing.assert_allclose(m, drawn.mean(), atol=0.01)
+    np.testing.assert_allclose(v, drawn.var(), atol=0.01)
+
+
+def joint(X, codes, prior):
+    """Averages over all classes together, from η = 0, and the problems of the classes."""
+    n, D, C = *X.shape, codes.max() + 1
+    problems = [replace(problem_of(X, (codes == k).astype(float)), flat_intercept=False) for k in range(C)]
+
+    def sample(least_squares, start, quick):
+        sets = prepared(Sets(least_squares, np.zeros(D), prior, learns_noise=False))
+        schedule = Schedule(100, 300, 300) if quick else Schedule(500, 3000, 3000)
+        return average(partial(chain.run, sets), [start] * 2, schedule, seed=1)
+
+    return average_under_sites(problems, np.zeros((n, C)), np.zeros((n, C)), [NOTHING] * C, sample)
+
+
+def test_classes_together_are_near_draws_from_the_prior_weighted_by_their_likelihood():
+    rng = np.random.default_rng(3)
+    X, n_draws = rng.standard_normal((40, 2)), 200_000
+    eta = X @ np.array([[0.9, -0.6, 0.0], [0.0, 0.3, -0.1]])
+    codes = (eta + rng.gumbel(size=eta.shape)).argmax(axis=1)
+    prior = InclusionPrior.of(2, noise=NOISE, typical=NOISE)
+    # A state is a value of c and a set of two columns; each class has its own.
+    sets = np.array(list(itertools.product([0, 1], repeat=2)))
+    log_p = np.column_stack([prior.log_size(int(S.sum())) for S in sets])
+    states = rng.choice(log_p.size, (n_draws, 3), p=np.exp(log_p - logsumexp(log_p)).ravel())
+    inside = sets[states % len(sets)]
+    w = inside * np.sqrt(prior.slabs[states // len(sets)])[..., None] * rng.standard_normal(inside.shape)
+    Phi = problem_of(X, (codes == 0).astype(float)).design.columns(slice(None))
+    fit = np.zeros(n_draws)
+    for phi, k in zip(Phi, codes, strict=True):
+        predictor = w @ phi
+        fit += predictor[:, k] - logsumexp(predictor, axis=1)
+    share = np.exp(fit - logsumexp(fit))
+    assert 1 / (share**2).sum() > 1000
+    found = joint(X, codes, prior)
+    # The likelihood does not see what the weights of all classes have in common.
+    mean, exact = np.array([each.mean for each in found]), np.tensordot(share, w, axes=1)
+    np.testing.assert_allclose(mean - mean.mean(axis=0), exact - exact.mean(axis=0), atol=0.07)
+    some = 1 - np.prod([1 - each.probability for each in found], axis=0)
+    # Classes count as independent given the data, which they are not.
+    np.testing.assert_allclose(some, share @ inside.any(axis=1), atol=0.1)
+
+
+def test_sites_of_separable_classes_do_not_run_away():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 30))
+    codes = X[:, :3].argmax(axis=1)
+    X[:, 3:] *= rng.random((300, 27)) < 0.01  # nearly constant columns, in which a few rows lie far out
+    found = joint(X, codes, InclusionPrior.of(30, noise=NOISE, typical=NOISE, dense=0.25))
+    Phi = problem_of(X, codes.astype(float)).design.columns(slice(None))
+    eta = Phi @ np.column_stack([each.mean for each in found])
+    assert np.mean(eta.argmax(axis=1) != codes) < 0.05
+    assert np.abs(eta).max() < 100

@@ -254,6 +254,13 @@ def softmax_probabilities(eta: FloatArray) -> FloatArray:
     return np.asarray(p)
 
 
+def log_odds(p: FloatArray) -> FloatArray:
+    """Log-odds of each class against all others."""
+    tiny = np.finfo(np.float64).tiny
+    rest = p.sum(axis=1, keepdims=True) - p
+    return np.asarray(np.log(np.maximum(p, tiny)) - np.log(np.maximum(rest, tiny)))
+
+
 def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArray:
     """E[softmax(η)] for η ~ N(mean, covariance), row by row: means n×C, covariances n×C×C.
 

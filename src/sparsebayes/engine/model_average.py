@@ -15,7 +15,6 @@ from sparsebayes.engine.group_sets import by_columns, group_score, sets_of
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.loop import Callback
 from sparsebayes.engine.problem import Problem
-from sparsebayes.engine.shared_sites import average_under_sites
 
 LOGISTIC_VARIANCE = np.pi**2 / 3
 """Of the logistic distribution: the noise of a logistic regression, and the typical prior variance of its weights."""
@@ -116,23 +115,3 @@ def average_classes(problem: Problem, odds: Odds, start: IntArray, chains: Chain
     residual = problem.weight * (problem.t - problem.weight @ problem.t / problem.weight.sum())
     lengths = FLIPS * augmented.SETTLING, FLIPS * augmented.ROUND
     return chains.sample(sampler.run, odds, start, problem.design.project(residual), len(problem.t), *lengths)
-
-
-def average_by_sites(
-    problem: Problem,
-    odds: Odds,
-    start: IntArray,
-    chains: Chains,
-    moments: tuple[FloatArray, FloatArray],
-    noise: float,
-    typical: float,
-) -> Averaged:
-    """Under sites that all models share; `moments` are mean and variance of every row's predictor to begin with."""
-    prior = odds.prior(noise, typical, DENSE)
-
-    def sample(least_squares: LeastSquares) -> Averaged:
-        sets = prepared(sets_of(least_squares, odds.log_prior, prior, odds.labels, learns_noise=False))
-        given = partial(chain.run, sets), odds, start, least_squares.projection, len(problem.t)
-        return chains.sample(*given, draw=sets.draw)
-
-    return average_under_sites(problem, *moments, sample)

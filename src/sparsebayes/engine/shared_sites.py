@@ -1,18 +1,21 @@
 """Averaging under Gaussian sites that all sets share, for likelihoods without a draw of their sites, and for many rows.
 
 The sites are those of a variational Gaussian: slope and curvature of log p(t | η), averaged over the posterior of η,
-which is itself an average over sets. They are found by turns: sites, chains, sites again. With many rows, or with
-counts, the likelihood is nearly Gaussian where the posterior is, and one set of sites serves all models
-(docs/mathematics.md, section 9).
+which is itself an average over sets. They are found by turns: sites, short chains, sites again; longer chains come
+last. With many rows, or with counts, the likelihood is nearly Gaussian where the posterior is, and one set of sites
+serves all models. Several classes are averaged jointly: given the others, a class of a softmax is a logistic model
+with an offset (docs/mathematics.md, section 9).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from sparsebayes.core.likelihoods import Likelihood, Sites
-from sparsebayes.core.types import FloatArray
+from sparsebayes.core.types import FloatArray, IntArray
 from sparsebayes.data.design import Design
 from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.candidates import target_under
@@ -22,9 +25,17 @@ from sparsebayes.engine.sets import Draw
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(9)
 """Gauss-Hermite quadrature: exact for the mean of a polynomial of degree 17 under a Gaussian."""
-TURNS = 4
-"""Times that the sites are computed anew; the last changes no inclusion probability by more than the chains' error."""
-
+TURNS = 8
+"""Most times that the sites are computed. With twelve, errors and log losses on digits are the same within 0.1 points
+and 0.005 nats."""
+REACH = 1.0
+"""Most that the mean and the standard deviation of a row's η move between two turns: so far the curvature of a logistic
+likelihood changes by a factor of e at most. Without it sites of nearly separable classes ran away: on two of three
+splits of digits a class was lost."""
+PART = 0.5
+"""Part of the way to the new moments that a row goes at once, because short chains leave noise in them."""
+SETTLED = 0.1
+"""Root mean square of the moves of η at which the sites are good enough for the last chains."""
 N_DRAWS = 200
 """Draws that the moments are taken of: each costs a product of all rows. A variance is then right to a tenth."""
 
@@ -73,24 +84,87 @@ class UnderSites:
         return replace(draw, level=self.level + draw.level - shift)
 
 
-def predictor_moments(problem: Problem, draws: list[Draw]) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of every row's η over the draws."""
-    total = sum(draw.share for draw in draws)
-    mean, square = np.zeros(len(problem.t)), np.zeros(len(problem.t))
-    for draw in draws:
-        eta = draw.level + problem.design.columns(draw.active) @ draw.weights
-        mean += draw.share / total * eta
-        square += draw.share / total * eta**2
-    return mean, np.maximum(square - mean**2, 0.0)
+class Moments(NamedTuple):
+    """Mean and variance of η: a row for each row, a column for each class."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, *classes: tuple[FloatArray, FloatArray]) -> "Moments":
+        """From those of each class."""
+        return cls(*(np.column_stack(parts) for parts in zip(*classes, strict=True)))
+
+    def rest(self, k: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of log Σ exp η over the classes other than k, to first order in the variances.
+
+        A single class, of a model that is no softmax, has nothing to stand against.
+        """
+        mean, variance = np.delete(self.mean, k, axis=1), np.delete(self.variance, k, axis=1)
+        if not mean.shape[1]:
+            return np.zeros(len(mean)), np.zeros(len(mean))
+        p = softmax(mean, axis=1)
+        return logsumexp(mean, axis=1) + 0.5 * (p * (1 - p) * variance).sum(axis=1), (p**2 * variance).sum(axis=1)
+
+    def sites(self, problem: Problem, k: int) -> Sites:
+        """Of class k, given the others."""
+        offset, spread = self.rest(k)
+        given = problem.likelihood, problem.t, problem.weight
+        sites = averaged_sites(*given, self.mean[:, k] - offset, self.variance[:, k] + spread)
+        return sites._replace(shift=sites.shift + sites.precision * offset)
+
+    def towards(self, other: "Moments") -> tuple["Moments", float]:
+        """A part of the way, as far as is safe; and the largest root mean square of the distances of the means."""
+        away, std, goal = other.mean - self.mean, np.sqrt(self.variance), np.sqrt(other.variance)
+        mean = self.mean + np.clip(PART * away, -REACH, REACH)
+        variance = (std + np.clip(PART * (goal - std), -REACH, REACH)) ** 2
+        return Moments(mean, variance), float(np.sqrt((away**2).mean(axis=0)).max())
+
+
+def predictor_moments(problem: Problem, under: UnderSites, found: Averaged) -> tuple[FloatArray, FloatArray]:
+    """Mean of every row's η over all sets, and its variance over the draws."""
+    draws = found.draws[:: max(1, len(found.draws) // N_DRAWS)]
+    columns = np.unique(np.concatenate([np.flatnonzero(found.mean), *(draw.active for draw in draws)]))
+    drawn = np.zeros((len(draws), len(columns) + 1))
+    for row, draw in zip(drawn, draws, strict=True):
+        row[np.searchsorted(columns, draw.active)] = draw.weights
+        row[-1] = draw.level
+    share = np.array([draw.share for draw in draws])
+    root = np.sqrt(share / share.sum())[:, None] * (drawn - share @ drawn / share.sum())
+    if len(root) > root.shape[1]:
+        root = np.linalg.qr(root, mode="r")
+    Phi = problem.design.columns(columns)
+    projected = Phi @ root[:, :-1].T + root[:, -1]
+    mean = Phi @ found.mean[columns] + under.level - float(under.offset[columns] @ found.mean[columns])
+    return mean, np.einsum("ij,ij->i", projected, projected)
+
+
+Sampler = Callable[[LeastSquares, IntArray, bool], Averaged]
+"""Chains for a regression with noise one, from a set of columns; the flag asks for short ones."""
 
 
 def average_under_sites(
-    problem: Problem, mean: FloatArray, variance: FloatArray, sample: Callable[[LeastSquares], Averaged]
-) -> Averaged:
-    """Sites from the moments of η, chains under them, moments from their draws, and again."""
-    for _ in range(TURNS):
-        under = UnderSites.of(problem, averaged_sites(problem.likelihood, problem.t, problem.weight, mean, variance))
-        found = sample(under.problem)
-        found = replace(found, draws=[under.own(draw) for draw in found.draws])
-        mean, variance = predictor_moments(problem, found.draws[:: max(1, len(found.draws) // N_DRAWS)])
-    return found
+    problems: Sequence[Problem], mean: FloatArray, variance: FloatArray, starts: Sequence[IntArray], sample: Sampler
+) -> list[Averaged]:
+    """Sites from the moments of η, chains under them, moments from their draws, and again.
+
+    Several problems are the classes of a softmax, each with its own labels and sets of columns; moments (N×C) are those
+    to begin with.
+    """
+    moments, starts = Moments(mean, variance), list(starts)
+
+    def chains(k: int, quick: bool) -> tuple[UnderSites, Averaged]:
+        under = UnderSites.of(problems[k], moments.sites(problems[k], k))
+        found = sample(under.problem, starts[k], quick)
+        return under, replace(found, draws=[under.own(draw) for draw in found.draws])
+
+    for _ in range(TURNS - 1):
+        # All classes by turns would be quicker, but then the answer would depend on their order.
+        ends = [chains(k, quick=True) for k in range(len(problems))]
+        starts = [np.flatnonzero(found.probability > 0.5) for _, found in ends]
+        moments, distance = moments.towards(
+            Moments.of(*(predictor_moments(problem, *end) for problem, end in zip(problems, ends, strict=True)))
+        )
+        if distance <= SETTLED:
+            break
+    return [chains(k, quick=False)[1] for k in range(len(problems))]

@@ -149,9 +149,9 @@ class SoftmaxProblem:
         S = precision - np.eye(C) * np.where(there, alpha[place], 1.0)[:, None, :]
         best, worth, each = np.full(q.shape, np.inf), np.zeros(len(some)), np.arange(len(some))
         for _ in range(C + 2):
-            felt = np.linalg.solve(np.eye(C) + S / best[:, None, :], np.dstack([S, q]))
-            without = 1 - felt[:, diagonal, diagonal] / best
-            s, r = np.maximum(felt[:, diagonal, diagonal], 0.0) / without, felt[:, :, C] / without
+            solved = np.linalg.solve(np.eye(C) + S / best[:, None, :], np.dstack([S, q]))
+            without = 1 - solved[:, diagonal, diagonal] / best
+            s, r = np.maximum(solved[:, diagonal, diagonal], 0.0) / without, solved[:, :, C] / without
             goal = ard_candidate(s, r, self.a, self.b[some, None])
             brings = gain(goal, s, r) - gain(best, s, r)
             c = brings.argmax(axis=1)

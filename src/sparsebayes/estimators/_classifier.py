@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from sparsebayes.core.multinomial import averaged_probabilities, log_odds, softmax_probabilities
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
@@ -18,7 +19,7 @@ from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import over_blocks, validated, validated_rows
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, moments_of
 from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.estimators._validation import check_class_weights, checked_weight
 
@@ -33,6 +34,8 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     _fit_binary: Callable[[Any, FloatArray, FloatArray], LinearFit]
     _fits: Sequence[LinearFit]
     _joint: JointFit | None
+    _coupled: bool
+    """Whether the fits are the classes of a softmax, independent of each other given the data."""
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""
@@ -87,7 +90,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         self.converged_ = all(fit.converged for fit in fits)
         self.n_iter_ = max(1, *(len(fit.path) for fit in fits))
         self.n_jittered_ = sum(fit.n_jittered for fit in fits)
-        self._fits, self._joint = list(fits), None
+        self._fits, self._joint, self._coupled = list(fits), None, False
 
     def _store_joint_common(self, joint: JointFit) -> None:
         """Fitted attributes of every softmax model."""
@@ -96,7 +99,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         self.optimality_gap_ = joint.trace.infos[-1].change
         self.converged_ = joint.fit.converged
         self.n_iter_, self.n_jittered_ = len(joint.trace.infos), joint.trace.n_jittered
-        self._fits, self._joint = [], joint
+        self._fits, self._joint, self._coupled = [], joint, False
 
     @property
     def covariance_(self) -> Any:
@@ -116,20 +119,16 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         return over_blocks(self._scores, self._checked(X), width=self._width)
 
     def _scores(self, X: Any) -> FloatArray:
-        if self._joint is not None:
-            return self._joint.scores(X, average=self.proba != "plug-in")
-        scores = np.column_stack([self._log_odds(fit, X) for fit in self._fits])
+        if self._joint is not None or self._coupled:
+            return log_odds(self._probabilities(X))
+        mean, variance = moments_of(self._fits, X)
+        scores = mean
+        if self.proba != "plug-in":
+            probability, tiny = PROBABILITIES[self.proba], np.finfo(np.float64).tiny
+            # Both classes from their own side: 1 - p has no digits left where p is nearly one.
+            odds = probability(mean, variance), probability(-mean, variance)
+            scores = np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
         return scores[:, 0] if len(self._fits) == 1 else scores
-
-    def _log_odds(self, fit: LinearFit, X: FloatArray) -> FloatArray:
-        mean = fit.latent(X)
-        if self.proba == "plug-in":
-            return mean
-        probability, variance = PROBABILITIES[self.proba], fit.latent_variance(X)
-        # Both classes from their own side: 1 - p has no digits left where p is nearly one.
-        odds = probability(mean, variance), probability(-mean, variance)
-        tiny = np.finfo(np.float64).tiny
-        return np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
 
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:
@@ -139,8 +138,12 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     def _probabilities(self, X: Any) -> FloatArray:
         if self._joint is not None:
             return self._joint.probabilities(X, average=self.proba != "plug-in")
-        probability = PROBABILITIES[self.proba]
-        positive = np.column_stack([probability(fit.latent(X), fit.latent_variance(X)) for fit in self._fits])
+        mean, variance = moments_of(self._fits, X)
+        if self._coupled:
+            if self.proba == "plug-in":
+                return softmax_probabilities(mean)
+            return averaged_probabilities(mean, variance[:, :, None] * np.eye(mean.shape[1]))
+        positive = PROBABILITIES[self.proba](mean, variance)
         if len(self._fits) == 1:
             return np.column_stack([1 - positive, positive])
         total = positive.sum(axis=1, keepdims=True)

@@ -60,13 +60,6 @@ class JointFit:
         mean, covariance = self.latent(X)
         return averaged_probabilities(mean, covariance) if average else softmax_probabilities(mean)
 
-    def scores(self, X: FloatArray, average: bool) -> FloatArray:
-        """Log-odds of each class against all others."""
-        p = self.probabilities(X, average)
-        tiny = np.finfo(np.float64).tiny
-        rest = p.sum(axis=1, keepdims=True) - p
-        return np.log(np.maximum(p, tiny)) - np.log(np.maximum(rest, tiny))
-
     def weight_samples(self, n_samples: int, rng: np.random.RandomState) -> tuple[FloatArray, FloatArray]:
         """Draws of the weights (n×C×D), with the intercepts (n×C) that keep the predictor at the reference point."""
         design, posterior = self.fit.posterior.design, self.fit.posterior

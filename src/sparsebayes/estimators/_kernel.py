@@ -135,9 +135,9 @@ class KernelFit(LinearFit):
         """The kept centres; None for a precomputed kernel."""
         return self.basis.centres if isinstance(self.basis, KernelBasis) else None
 
-    def latent_variance(self, X: FloatArray) -> FloatArray:
-        """Variance of the predictor, row by row."""
-        return super().latent_variance(X) + self.beyond(X)
+    def variance_at(self, X: FloatArray, Phi: FloatArray) -> FloatArray:
+        """Variance of the predictor, row by row, where Φ of these rows is known."""
+        return super().variance_at(X, Phi) + self.beyond(X)
 
     def latent_covariance(self, X: FloatArray) -> FloatArray:
         """Joint covariance of the predictor of all rows."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsebayes.core.types import FloatArray
 from sparsebayes.data.lowrank import NotLowRank
-from sparsebayes.engine.process import VARIANCE_FACTORS, Signal, label_centres, label_signal
+from sparsebayes.engine.process import VARIANCE_FACTORS, Signal, label_centres, label_signal, regression_signal
 from sparsebayes.engine.theta_model import label_values
 from sparsebayes.estimators._feature_weights import FeatureWeights, StandardInputs, ThetaResult, resize
 from sparsebayes.estimators._kernel_design import KernelDesign
@@ -28,6 +28,10 @@ class Weighted(NamedTuple):
     def process(self, process: ProcessDesign, flat_intercept: bool) -> LabelProcess:
         """The Gaussian process itself."""
         return LabelProcess(process, np.asarray(VARIANCE_FACTORS * self.signal.variance[0], np.float64), flat_intercept)
+
+    def for_labels(self, inputs: StandardInputs, flat_intercept: bool) -> "Weighted":
+        """The same shares of the features at the size that is best for a regression on the labels."""
+        return Weighted(*resize(self.found, inputs, inputs.y - 0.5, regression_signal, flat_intercept=flat_intercept))
 
     def dense(self, design: KernelDesign, flat_intercept: bool) -> LabelProcess:
         """The same on a design."""

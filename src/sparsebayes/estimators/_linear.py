@@ -1,5 +1,6 @@
 """A fitted model, linear in its basis, in the user's units: made from a solver's result, and asked for predictions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +78,10 @@ class LinearFit:
 
     def latent_variance(self, X: FloatArray) -> FloatArray:
         """Variance of the linear predictor, row by row."""
-        Phi = self.basis(X)
+        return self.variance_at(X, self.basis(X))
+
+    def variance_at(self, X: FloatArray, Phi: FloatArray) -> FloatArray:
+        """The same where Φ of these rows is known."""
         projected = Phi @ self.root.T
         return np.maximum(Phi**2 @ self.diagonal + self.sign * np.einsum("ij,ij->i", projected, projected), 0.0)
 
@@ -317,3 +321,20 @@ def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> 
         min_gain=min_gain,
         freedom=1.0,
     )
+
+
+def moments_of(fits: Sequence[LinearFit], X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of every fit's predictor, as columns.
+
+    The classes of a regression on the labels differ in their means only: their basis is formed once, and their common
+    variance too, which takes most of the time of a prediction (USPS with ten classes: a seventh is left).
+    """
+    means: list[FloatArray] = []
+    variances: list[FloatArray] = []
+    for k, fit in enumerate(fits):
+        if not k or fit.basis is not fits[k - 1].basis:
+            Phi = fit.basis(X)
+        means.append(Phi @ fit.mean)
+        same = k and fit.basis is fits[k - 1].basis and fit.root is fits[k - 1].root
+        variances.append(variances[-1] if same else fit.variance_at(X, Phi))
+    return np.column_stack(means), np.column_stack(variances)

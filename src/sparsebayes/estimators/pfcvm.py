@@ -202,11 +202,12 @@ class PFCVMClassifier(FeatureWeightsMixin, KernelClassifierMixin, GaussianClassi
         if process is None:
             return found.annotate(self._machine(design, candidates.counts, t, weight))
         dense = weighted.process(process, flat)
-        squares = LabelSquares.of(design, process.ratio, flat)
+        own = weighted.for_labels(inputs, flat)
+        squares = LabelSquares.of(design.at(own.found.kernel), float(own.signal.ratio.max()), flat)
         sparse = self._fit_fold if self.vectors == "auto" else None
         best = Rivals(dense, squares, sparse).judge(t, weight, [1]).best
         if best == "squares":
-            return found.annotate(squares.fit(t[:, None], weight)[0])
+            return own.found.annotate(squares.fit(t[:, None], weight)[0])
         if best == "odds":
             return found.annotate(dense.fit(t, weight))
         return found.annotate(self._machine(process.among_centres(), candidates.counts, t, weight))

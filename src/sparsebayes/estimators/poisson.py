@@ -21,8 +21,8 @@ from sparsebayes.data.design import FeatureDesign
 from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm
 from sparsebayes.engine.loop import Settings
-from sparsebayes.engine.model_average import average_by_sites
 from sparsebayes.engine.problem import Problem
+from sparsebayes.engine.site_average import average_by_sites
 from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import fit_context, progress, threads_for, warn_unless_converged, watched, whole_fit
@@ -266,10 +266,11 @@ class SparsePoissonRegressor(BlockCountsMixin, AveragingMixin, GroupsMixin, Line
             problem = replace(problem, likelihood=result.likelihood)
         if not self._chooses_average((len(weight), n_features), []):
             return single, None, rows
-        moments = over_blocks(single.latent_moments, X, width=len(single.mean))
+        mean, variance = over_blocks(single.latent_moments, X, width=len(single.mean))
         rate = float(weight @ y / weight.sum())
         odds = self._group_odds(self._odds(price, usual, np.isfinite(rows.unit)))
-        found = average_by_sites(problem, odds, result.active, self._chains(), moments, 1 / rate, TYPICAL)
+        moments, given = (mean[:, None], variance[:, None]), (1 / rate, TYPICAL)
+        (found,) = average_by_sites([problem], odds, [result.active], self._chains(), moments, *given)
         level = 0.0 if self.fit_intercept else None
         return single, averaged_fit(single, found, rows.unit, rows.origin, level=level), rows
 

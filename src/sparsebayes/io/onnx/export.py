@@ -139,7 +139,7 @@ def _counts(model: SparsePoissonRegressor, X: Tensor) -> tuple[Tensor, Tensor]:
 def _latent(fit: LinearFit, X: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and variance of a linear predictor, row by row."""
     known = (LinearFit, KernelFit, StudentFit, HeteroscedasticFit)
-    for method in ("latent", "latent_variance", "own_variance"):
+    for method in ("latent", "latent_variance", "variance_at", "own_variance"):
         if getattr(type(fit), method) not in [getattr(cls, method) for cls in known]:
             raise ValueError(f"to_onnx cannot export a {type(fit).__name__}, which has its own {method}")
     Phi = _design(fit.basis, X)
@@ -198,11 +198,14 @@ def _far_variance(far: FarVariance, fit: KernelFit, X: Tensor) -> Tensor:
 
 def _classification(model: GaussianClassifier, X: Tensor) -> tuple[Tensor, Tensor]:
     """Scores of the classes (for two: of the second alone, as a column), and their probabilities."""
+    average = model.proba != "plug-in"
     if model._joint is not None:
-        return _softmax(model._joint, X, average=model.proba != "plug-in")
+        return _softmax(*_joint_latent(model._joint, X), len(model.classes_), average)
     latents = [_latent(fit, X) for fit in model._fits]
     mean, variance = (stack(list(part), axis=1) for part in zip(*latents, strict=True))
     n = len(latents)
+    if model._coupled:
+        return _softmax(mean, variance.new_axis(2) * np.eye(n), n, average)
     # Both classes from their own side, as in `_log_odds` of the classifier.
     sides = PROBABILITIES[model.proba](concat([mean, -mean], 1), concat([variance, variance], 1))
     positive, negative = sides.columns(np.arange(n)), sides.columns(np.arange(n, 2 * n))
@@ -213,9 +216,7 @@ def _classification(model: GaussianClassifier, X: Tensor) -> tuple[Tensor, Tenso
     return scores, where(total > 0.0, positive / where(total > 0.0, total, 1.0), np.array(1 / n))
 
 
-def _softmax(joint: JointFit, X: Tensor, average: bool) -> tuple[Tensor, Tensor]:
-    mean, covariance = _joint_latent(joint, X)
-    n_classes = len(joint.fit.posterior.level)
+def _softmax(mean: Tensor, covariance: Tensor, n_classes: int, average: bool) -> tuple[Tensor, Tensor]:
     p = averaged_probabilities(mean, covariance, n_classes) if average else apply("Softmax", mean, axis=1)
     return log_odds(p, p.sum(1, keepdims=True) - p), p
 
