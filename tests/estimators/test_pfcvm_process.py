@@ -44,7 +44,7 @@ def test_where_all_features_say_a_little_they_share_one_weight():
     model = PFCVMClassifier().fit(X, y)
     assert model.get_support().all()
     assert_allclose(model.feature_weights_ * X.var(axis=0), (model.feature_weights_ * X.var(axis=0))[0], rtol=1e-9)
-    # RVMClassifier chooses a width for its labels too. Over seven draws it is better by 0.6 ± 0.4 points, here by 1.3.
+    # Over seven draws RVMClassifier, which also tries other units, is better by 0.4 ± 0.2 points; here by 1.3.
     assert model.score(X_new, y_new) > RVMClassifier().fit(X, y).score(X_new, y_new) - 0.02
     assert model.score(X_new, y_new) > PFCVMClassifier(vectors="sparse").fit(X, y).score(X_new, y_new)
 
@@ -65,7 +65,11 @@ def test_held_out_labels_choose_between_machine_and_process(fitted, monkeypatch)
     signs = np.where(y[few.relevance_indices_] == "out", 1, -1)
     assert_array_equal(np.sign(few.dual_coef_), signs)
     assert len(few.dual_coef_) < len(many.dual_coef_)
-    assert_array_equal(few.feature_weights_, many.feature_weights_)
+    # The process for the labels has the same shares of the features, in a kernel of its own size.
+    ratio = many.feature_weights_[[1, 3]] / few.feature_weights_[[1, 3]]
+    assert_allclose(ratio, ratio[0], rtol=1e-9)
+    assert abs(np.log(ratio[0])) > 0.1
+    assert_array_equal(few.feature_weights_, kept["odds"].feature_weights_)
     every = PFCVMClassifier(n_restarts=1, vectors="all").fit(X, y)
     assert_array_equal(every.predict_proba(X), many.predict_proba(X))
     assert np.abs(kept["odds"].predict_proba(X) - many.predict_proba(X)).max() > 0.01

@@ -8,6 +8,7 @@ take a common Newton step every few actions.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import starmap
 
 import numpy as np
 
@@ -219,7 +220,7 @@ class Ascent:
         allowed = limits.tol, self.additions_left, limits.min_novelty
         follows = self.follows and not early
         steps = self.state.advance(until, *allowed, self._price, NOISE_FLOOR, follows, every, due)
-        made = list(map(Info._make, steps))
+        made = list(starmap(Info, steps))
         self.n_actions += len(made)
         self.additions_left -= [info.action for info in made].count("add")
         if made and self.n_actions % AT_ONCE == 0:

@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 FIND_STEPS = 1000
 """Most steps of the stage that finds a first model (where columns are copies it can be slow). The search goes on."""
@@ -12,7 +12,8 @@ FIND_STEPS = 1000
 State = TypeVar("State")
 
 
-class Info(NamedTuple):
+@dataclass
+class Info:
     """What is reported of one step."""
 
     objective: float
