@@ -174,7 +174,7 @@ def test_a_set_gets_as_many_draws_as_its_share_asks_for(seed):
         Visit(two, 0.5, 0.25),
         Visit(one, 0.5, 0.25),
     ]
-    draws = drawn(visits, counted, np.random.default_rng(seed))
+    draws = drawn(visits, counted, np.random.default_rng(seed), N_DRAWS)
     assert len(draws) in (N_DRAWS - 1, N_DRAWS)
     assert {each.share for each in draws} == {1.0}
     for active, c, share in ((one, 0.5, 0.75), (two, 0.5, 1.25), (one, 2.0, 2.0)):
@@ -184,14 +184,17 @@ def test_a_set_gets_as_many_draws_as_its_share_asks_for(seed):
 
 def test_a_rare_set_gets_a_draw_as_often_as_it_should():
     visits = [Visit(np.array([0]), 1.0, 1.0), Visit(np.array([1]), 1.0, 0.3 / N_DRAWS)]
-    seen = [any(each.active == [1] for each in drawn(visits, counted, np.random.default_rng(k))) for k in range(400)]
+    seen = [
+        any(each.active == [1] for each in drawn(visits, counted, np.random.default_rng(k), N_DRAWS))
+        for k in range(400)
+    ]
     assert 0.2 < np.mean(seen) < 0.4  # 0.3, with a standard error of 0.023
 
 
 def test_what_chains_have_drawn_is_kept_and_thinned_where_it_is_much():
     made = [Draw(np.array([0]), np.array([float(k)]), 1.0, 0.0, 1 / 3) for k in range(2 * N_DRAWS)]
-    few = drawn(made[:7], None, np.random.default_rng(0))
+    few = drawn(made[:7], None, np.random.default_rng(0), N_DRAWS)
     assert few == made[:7]
-    kept = [each.weights[0] for each in drawn(made, None, np.random.default_rng(0))]
+    kept = [each.weights[0] for each in drawn(made, None, np.random.default_rng(0), N_DRAWS)]
     assert_array_equal(np.diff(kept), 2.0)
     assert len(kept) in (N_DRAWS - 1, N_DRAWS)

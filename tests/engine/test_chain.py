@@ -62,7 +62,7 @@ def test_chains_agree_with_the_enumeration(case):
     sets = make_sets(**case)
     found = []
     for seed in range(N_CHAINS):
-        place = Place(np.array(sets.forced), -1, np.random.default_rng(seed))
+        place = Place(np.array(sets.forced), -1, np.random.default_rng(seed), N_DRAWS)
         place, _ = chains.run(sets, place, 200)
         found.append(averages_of(chains.run(sets, place, 2500)[1].sums))
     assert_agree(found, exact_averages(sets))
@@ -77,7 +77,7 @@ def test_draws_agree_with_the_enumeration():
         _, stretch = chains.run(sets, Place(np.array([0]), -1, np.random.default_rng(seed)), 3000)
         visits = list(chain_of(*stretch.visits))
         assert_allclose(sum(visit.share for visit in visits), stretch.sums.total)
-        draws = drawn(visits, sets.draw, np.random.default_rng(seed))
+        draws = drawn(visits, sets.draw, np.random.default_rng(seed), N_DRAWS)
         assert len(draws) in (N_DRAWS - 1, N_DRAWS)
         weights = np.zeros((len(draws), 8))
         for row, draw in zip(weights, draws, strict=True):
@@ -108,7 +108,7 @@ def test_every_move_by_itself_leaves_the_target_as_it_is(monkeypatch, move, n, l
     keeps_c = move in ("flips alone", "exchange")
     found = []
     for seed in range(N_CHAINS):
-        chain = Chain(sets, np.random.default_rng(seed))
+        chain = Chain(sets, np.random.default_rng(seed), N_DRAWS)
         chain.start(np.union1d(sets.forced, [0]).astype(np.intp), SLAB)
         for _ in range(300):
             MOVES[move](chain)
@@ -124,7 +124,7 @@ def test_sweeps_of_an_untempered_chain_leave_the_target_as_it_is(n, log_prior):
     sets = make_sets(n, 8, log_prior=log_prior, learns_noise=False)
     found = []
     for seed in range(N_CHAINS):
-        chain = ExactChain(sets, np.random.default_rng(seed))
+        chain = ExactChain(sets, np.random.default_rng(seed), N_DRAWS)
         chain.start(np.array(sets.forced), -1)
         for _ in range(300):
             chain.sweep(chain.active, 6)

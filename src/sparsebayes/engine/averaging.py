@@ -93,12 +93,13 @@ def average(
     *,
     seed: int,
     draw: Drawing | None = None,
+    n_draws: int = N_DRAWS,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Averaged:
     """Let chains run from these sets until their inclusion probabilities agree, or as long as the schedule allows.
 
-    `draw` draws weights for the sets that chains have visited; None: the chains have drawn them.
+    `draw` draws weights for the sets that chains have visited; None: the chains have drawn them. `n_draws` are kept.
     """
     seeds = np.random.SeedSequence(seed).spawn(len(starts) + 1)
     *generators, last = (np.random.default_rng(each) for each in seeds)
@@ -121,7 +122,7 @@ def average(
             size = int(found.sizes @ np.arange(len(found.sizes)))
             stopped = bool(callback(steps, Info(np.nan, found.error, size, action="average")))
         if schedule.is_enough(found, done, len(chains)) or stopped or done >= schedule.most:
-            return replace(found, draws=drawn(visits_of(chains), draw, last))
+            return replace(found, draws=drawn(visits_of(chains), draw, last, n_draws))
         if steps == 1:  # that was the settling
             chains, done = [[] for _ in places], 0
         n = schedule.round if done >= schedule.round else min(-(-schedule.round // PARTS), schedule.round - done)
@@ -206,16 +207,16 @@ def visits_of(chains: list[list[Stretch]]) -> list[Visit | Draw]:
     return found
 
 
-def drawn(visits: Sequence[Visit | Draw], draw: Drawing | None, rng: np.random.Generator) -> list[Draw]:
-    """`N_DRAWS` draws of equal weight: of every set as many as its share asks for, at evenly spaced places.
+def drawn(visits: Sequence[Visit | Draw], draw: Drawing | None, rng: np.random.Generator, n_draws: int) -> list[Draw]:
+    """`n_draws` draws of equal weight: of every set as many as its share asks for, at evenly spaced places.
 
     What chains have drawn themselves is kept as it is if there is not more of it.
     """
     made = [visit for visit in visits if isinstance(visit, Draw)]
-    if draw is None and len(made) <= N_DRAWS:
+    if draw is None and len(made) <= n_draws:
         return made
     ends = np.cumsum([0.0, *(visit.share for visit in visits)])
-    times = np.diff(np.floor(N_DRAWS * ends / ends[-1] + rng.random())).astype(int).tolist()
+    times = np.diff(np.floor(n_draws * ends / ends[-1] + rng.random())).astype(int).tolist()
     if draw is None:
         return [replace(each, share=1.0) for each, n in zip(made, times, strict=True) for _ in range(n)]
     # A set that was visited often is factorised once.

@@ -29,6 +29,7 @@ class Chains:
     seed: int
     n_jobs: int | None = None
     callback: Callback | None = None
+    n_draws: int = averaging.N_DRAWS
 
     def sample(
         self,
@@ -50,6 +51,7 @@ class Chains:
             Schedule(settling, round, self.max_flips),
             seed=self.seed,
             draw=draw,
+            n_draws=self.n_draws,
             n_jobs=self.n_jobs,
             callback=self.callback,
         )
