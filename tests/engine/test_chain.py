@@ -62,7 +62,7 @@ def test_chains_agree_with_the_enumeration(case):
     sets = make_sets(**case)
     found = []
     for seed in range(N_CHAINS):
-        place = Place(np.array(sets.forced), -1, np.random.default_rng(seed), N_DRAWS)
+        place = Place(np.array(sets.forced), -1, np.random.default_rng(seed))
         place, _ = chains.run(sets, place, 200)
         found.append(averages_of(chains.run(sets, place, 2500)[1].sums))
     assert_agree(found, exact_averages(sets))
@@ -108,7 +108,7 @@ def test_every_move_by_itself_leaves_the_target_as_it_is(monkeypatch, move, n, l
     keeps_c = move in ("flips alone", "exchange")
     found = []
     for seed in range(N_CHAINS):
-        chain = Chain(sets, np.random.default_rng(seed), N_DRAWS)
+        chain = Chain(sets, np.random.default_rng(seed))
         chain.start(np.union1d(sets.forced, [0]).astype(np.intp), SLAB)
         for _ in range(300):
             MOVES[move](chain)
@@ -124,7 +124,7 @@ def test_sweeps_of_an_untempered_chain_leave_the_target_as_it_is(n, log_prior):
     sets = make_sets(n, 8, log_prior=log_prior, learns_noise=False)
     found = []
     for seed in range(N_CHAINS):
-        chain = ExactChain(sets, np.random.default_rng(seed), N_DRAWS)
+        chain = ExactChain(sets, np.random.default_rng(seed))
         chain.start(np.array(sets.forced), -1)
         for _ in range(300):
             chain.sweep(chain.active, 6)
