@@ -370,3 +370,14 @@ def test_names_of_columns(make_classes):
     assert_array_equal(model.feature_names_in_, frame.columns)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[frame.columns[::-1]])
+
+
+def test_models_of_version_0_2_0_predict_as_they_did(make_classes):
+    """They do not say whether their classes are coupled."""
+    X, y = make_classes()
+    model = SparseLogisticRegression(average=False).fit(X, y)
+    state = model.__getstate__()
+    del state["_coupled"]
+    older = SparseLogisticRegression()
+    older.__setstate__(state)
+    assert_array_equal(older.predict_proba(X), model.predict_proba(X))

@@ -37,6 +37,10 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     _coupled: bool
     """Whether the fits are the classes of a softmax, independent of each other given the data."""
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Models of version 0.2.0 have no coupled classes."""
+        super().__setstate__({"_coupled": False, **state})
+
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""
         return self._validated_rows(X, y, sample_weight)[:3]
