@@ -376,7 +376,7 @@ def test_models_of_version_0_2_0_predict_as_they_did(make_classes):
     """They do not say whether their classes are coupled."""
     X, y = make_classes()
     model = SparseLogisticRegression(average=False).fit(X, y)
-    state = model.__getstate__()
+    state = dict(model.__getstate__())
     del state["_coupled"]
     older = SparseLogisticRegression()
     older.__setstate__(state)
