@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime
 from scipy.stats import chi2
 
 from sparsebayes.core.prices import (
     FREE,
+    LARGEST_GAIN,
     HalfTheRows,
     Marginal,
     PerUnit,
@@ -19,6 +19,7 @@ from sparsebayes.core.prices import (
     worth_at,
 )
 from sparsebayes.core.scales import ard_candidate, gain
+from sparsebayes.engine.least_squares import NOISE_FLOOR
 
 NATS = np.array([1.0, 0.3, 2.0, 0.0, 5.0, 1.5, 0.7, 0.2])
 PRICES = {
@@ -51,7 +52,7 @@ def test_the_total_is_written_out():
     assert total(PerUnit(NATS, rows=10), np.array([0, 4])) == pytest.approx(6.0 * 10 / 8)
     assert total(PerUnit(2.0, rows=10), [0, 4, 5]) == pytest.approx(6.0 * 10 / 7)
     assert charge(PerUnit(2.0, rows=10), [0, 4, 5]) == 6.0
-    assert total(HalfTheRows(6, 0.1), [0, 1, 2, 3, 4]) == pytest.approx(0.5 + 4**2 / 1)
+    assert total(HalfTheRows(6, 0.1), [0, 1, 2, 3, 4]) == pytest.approx(0.5 + 2 * 6 * LARGEST_GAIN)
     assert [is_free(price) for price in PRICES.values()] == [True, False, False, False, False, True, False]
 
 
@@ -64,10 +65,14 @@ def test_vectors_are_free_up_to_half_of_the_rows():
     n, price = 40, HalfTheRows(40)
     prices = np.array([price.base(k) for k in range(n)])
     assert (prices[: n // 2 + 1] == 0).all()
-    assert (np.diff(prices[n // 2 :]) > 0).all()
-    assert (np.diff(prices, 2) >= 0).all()  # each vector costs more than the one before, so that the search can stop
-    slope = approx_fprime(np.array([0.6 * n]), lambda k: price.base(k[0]))
-    np.testing.assert_allclose(slope, 2.25, rtol=1e-4)
+    # From then on a vector costs what the whole model can bring: a residual at the floor of the noise.
+    np.testing.assert_allclose(np.diff(prices[n // 2 :]), -0.5 * n * np.log(NOISE_FLOOR))
+
+
+@pytest.mark.parametrize(("rows", "most"), [(39, 19), (40, 20), (40.7, 20)])
+def test_most_vectors(rows, most):
+    assert HalfTheRows(rows).base(most) == 0
+    assert HalfTheRows(rows).base(most + 1) >= rows * LARGEST_GAIN
 
 
 def test_worth_is_the_gain_at_the_best_precision():

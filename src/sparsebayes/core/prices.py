@@ -5,7 +5,7 @@
 | a feature of a regression | log D, times n/(n - k) | prior odds 1 : D; the factor is that of a learned noise |
 | a feature of a classifier or of counts | `classification_price` | a squared z-score of log D + log max(N, D) |
 | a feature weight inside a kernel | `false_discovery_price` | 0.05 useless features expected to pass |
-| a kernel column | 0, and the rest of `HalfTheRows` | columns are interchangeable; half of the rows tell the noise |
+| a kernel column | 0 up to half of the rows; no more | columns are interchangeable; half of the rows tell the noise |
 | a kernel column, when widths are compared | `choice_price` | the best of m different columns of pure noise |
 
 docs/mathematics.md, section 4.3, has the derivations, docs/min_gain.md the measurements.
@@ -19,6 +19,10 @@ import numpy as np
 from scipy.special import chdtri
 
 from sparsebayes.core.types import FloatArray, IntArray
+
+LARGEST_GAIN = 0.5 * math.log(1e8)
+"""Nats that a model can bring for each row, where the noise is learned: its variance stays above 1e-8 of the target's
+(engine/least_squares.py, NOISE_FLOOR), and ½ log of the ratio is what a row gains."""
 
 
 class Price(Protocol):
@@ -59,12 +63,11 @@ class PerUnit:
 
 @dataclass(frozen=True)
 class HalfTheRows:
-    """Units are (nearly) free up to half of the rows; beyond, the model pays (2k - n)²/(n - k).
+    """Units are (nearly) free up to half of the rows, and there are no more: beyond, each costs more than it can bring.
 
     With as many columns as rows the evidence grows without bound as the model takes one column per row and the noise
-    vanishes. Fewer than half of the rows would then be left to tell the noise. The charge begins without a kink; at
-    k = 0.6 n the next column must bring 2.3 nats, at 0.75 n twelve. It is a guard without a derivation: the derived
-    form, k²/(n - k), predicts worse (docs/mathematics.md, section 4.3).
+    vanishes. A sparse model leaves at least as many rows to tell the noise as it has vectors (docs/mathematics.md,
+    section 4.3).
     """
 
     rows: float
@@ -76,9 +79,8 @@ class HalfTheRows:
         return 1.0
 
     def base(self, k: int) -> float:
-        """(2k - n)²/(n - k) from k = n/2 on."""
-        beyond = 2 * k - self.rows
-        return beyond**2 / max(self.rows - k, 1.0) if beyond > 0 else 0.0
+        """Beyond n/2, all that a model of n rows can bring, once for each unit."""
+        return max(k - self.rows // 2, 0.0) * LARGEST_GAIN * self.rows
 
 
 FREE = PerUnit(0.0)

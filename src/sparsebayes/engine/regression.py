@@ -109,12 +109,12 @@ def priced(problem: LeastSquares, result: Result) -> float:
 def maximum(problem: LeastSquares, solver: str, settings: Settings, start: Solution | None = None) -> Result:
     """The named solver's answer on kernel columns, or what the search makes of a start.
 
-    A batch solver starts with all columns. If the noise vanished before most of them had left, no single deletion
-    helps, and a search from the empty model finds a better one.
+    A batch solver starts with all columns. If it ends at the largest number that the price allows, those that are left
+    are not the best ones, and a search from the empty model may find a better set.
     """
     problem.design.prepare_gram()
     found = solve(problem, solver, settings, start=start)
-    if solver == "sequential" or problem.total_price(found.active) == 0:
+    if solver == "sequential" or problem.price.base(len(found.active) + 1) == 0:
         return found
     rival = solve(problem, "sequential", settings)
     return max(found, rival, key=lambda result: priced(problem, result))

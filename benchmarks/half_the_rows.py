@@ -1,9 +1,9 @@
-"""What the charge beyond half of the rows does: sparse regressions with and without it.
+"""What the bound of half of the rows does: sparse regressions with and without it.
 
-    OPENBLAS_NUM_THREADS=1 python benchmarks/guard.py [--seeds 4]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/half_the_rows.py [--seeds 4]
 
 For the default width, "scale" and a width that is far too narrow (γ = 3 in standard deviations): mean error over the
-standard deviation of the target, kept vectors over rows, the share of the fits in which the charge was asked for, and
+standard deviation of the target, kept vectors over rows, the share of the fits that came to the bound, and
 processor seconds, over the regressions of kernels.py and those of Tipping's table.
 """
 
@@ -25,7 +25,7 @@ MADE = {
     "Friedman #2": friedman(make_friedman2, share=1 / 3),
     "Friedman #3": friedman(make_friedman3, share=1 / 3),
 }
-GUARD = HalfTheRows.base
+BOUND = HalfTheRows.base
 
 
 def problems(seed):
@@ -37,21 +37,21 @@ def problems(seed):
         yield name, made(seed)
 
 
-def fitted(gamma, guarded, X, y, X_test, y_test):
-    """Error, share of the rows, whether the charge was positive for any number of vectors that came up, seconds."""
-    asked = []
+def fitted(gamma, bounded, X, y, X_test, y_test):
+    """Error, share of the rows, whether a larger model was asked for, seconds."""
+    reached = []
 
     def base(price, k):
-        charge = GUARD(price, k)
-        asked.append(charge > 0)
-        return charge if guarded else 0.0 if k < price.rows - 1 else np.inf
+        charge = BOUND(price, k)
+        reached.append(charge > 0)
+        return charge if bounded else 0.0 if k < price.rows - 1 else np.inf
 
     HalfTheRows.base = base
     model, began = RVMRegressor(vectors="sparse", gamma=gamma), time.process_time()
     quietly(model.fit, X, y)
     seconds = time.process_time() - began
     error = np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)) / y.std()
-    return error, len(model.relevance_indices_) / len(y), any(asked), seconds
+    return error, len(model.relevance_indices_) / len(y), any(reached), seconds
 
 
 def main():
@@ -62,14 +62,14 @@ def main():
         rows = {True: [], False: []}
         for seed in range(args.seeds):
             for _, data in problems(seed):
-                for guarded, found in rows.items():
-                    found.append(fitted(gamma, guarded, *data))
+                for bounded, found in rows.items():
+                    found.append(fitted(gamma, bounded, *data))
         apart = np.abs(np.subtract(rows[True], rows[False])[:, 0])
-        for guarded, found in rows.items():
-            error, share, asked, seconds = np.mean(found, axis=0)
+        for bounded, found in rows.items():
+            error, share, reached, seconds = np.mean(found, axis=0)
             print(
-                f"gamma {gamma!s:9s} {'guard' if guarded else 'none ':5s}  error {error:.4f}  share {share:.2f} "
-                f"(at most {np.max(found, axis=0)[1]:.2f})  asked for {asked:.2f}  {seconds:.2f} s  "
+                f"gamma {gamma!s:9s} {'bound' if bounded else 'none ':5s}  error {error:.4f}  share {share:.2f} "
+                f"(at most {np.max(found, axis=0)[1]:.2f})  at the bound {reached:.2f}  {seconds:.2f} s  "
                 f"largest difference {apart.max():.4f}",
                 flush=True,
             )
