@@ -34,12 +34,8 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     _fit_binary: Callable[[Any, FloatArray, FloatArray], LinearFit]
     _fits: Sequence[LinearFit]
     _joint: JointFit | None
-    _coupled: bool
+    _coupled: bool = False  # also of fitted models of version 0.2.0, which do not say so
     """Whether the fits are the classes of a softmax, independent of each other given the data."""
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Models of version 0.2.0 have no coupled classes."""
-        super().__setstate__({"_coupled": False, **state})
 
     def _validated(self, X: Any, y: Any, sample_weight: Any) -> tuple[FloatArray, AnyArray, FloatArray]:
         """Inputs, class codes and row weights; sets `classes_`. Rows of weight zero are dropped."""

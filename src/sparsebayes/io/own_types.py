@@ -123,9 +123,14 @@ def data_class_state(cls: type) -> State:
 
 
 def private_kinds(cls: type) -> dict[str, Kind]:
-    """Of the private attributes that an estimator annotates, unless they would hide a method."""
+    """Of the private attributes that an estimator annotates, unless they would hide more than a plain default."""
     hints = typing.get_type_hints(cls)
-    return {name: kind_of(hint) for name, hint in hints.items() if name.startswith("_") and not hasattr(cls, name)}
+    return {name: kind_of(hint) for name, hint in hints.items() if name.startswith("_") and _may_be_set(cls, name)}
+
+
+def _may_be_set(cls: type, name: str) -> bool:
+    """Whether the class leaves an attribute open, or gives it a number, a word or None."""
+    return not hasattr(cls, name) or type(inspect.getattr_static(cls, name)) in PLAIN_TYPES
 
 
 # --- kernels: the only place for a function ---
