@@ -7,23 +7,24 @@ flips, and by enumeration of all sets of up to four of the nine features around 
 dense: how often 90 % intervals contain weights where 100 of 200 features are true (100 rows, six data sets): as they
 are, with chains of 30,000 flips, and with the inclusion rate known.
 prior: data drawn from the prior itself, 100×200. How often 90 % intervals of weights contain them.
-worlds: the leukemia genes. Log evidence, by Laplace's method and with the prior, of the dense world (half of all genes)
-and of some sparse models (one of 100 genes, two of 30): a lower bound of the sparse world.
+worlds: the leukemia genes in ten folds. Log evidence of the dense world (more genes than rows) and of the sparse sets
+that chains visit, both by expectation propagation, and what predictions would be with both by their probability.
 """
 
 import argparse
-from itertools import combinations, product
+from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
-from averaging_classes import gene_sets
+from averaging_classes import gene_sets, scores
 from designs import DESIGNS
 from logistic import DATA
 from peers import quietly
 from problems import Linear
 from scipy.special import expit, logsumexp
 
-from sparsebayes import ARDRegressor
+from sparsebayes import ARDRegressor, SparseLogisticRegression
 from sparsebayes.core.inclusion import DENSE, InclusionPrior
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import averaging
@@ -101,40 +102,109 @@ def dense():
     averaging.AGREEMENT = usual
 
 
-def log_evidence(K, t):
-    """Of labels ±1 under a Gaussian process with this covariance, and an intercept of variance 25, by Laplace."""
-    K, f = K + 25.0, np.zeros(len(t))
-    for _ in range(20):
-        p = expit(f)
-        s = np.sqrt(p * (1 - p))
-        B = np.eye(len(t)) + s[:, None] * K * s
-        b = s**2 * f + (t + 1) / 2 - p
-        a = b - s * np.linalg.solve(B, s * (K @ b))
-        f = K @ a
-    return -0.5 * a @ f - np.logaddexp(0, -t * f).sum() - 0.5 * np.linalg.slogdet(B)[1]
+NODES, SHARES = np.polynomial.hermite_e.hermegauss(40)
+SHARES = SHARES / SHARES.sum()
+INTERCEPT = 25.0
+"""Prior variance of the intercept."""
+
+
+def tilted(t, mean, variance):
+    """Of labels t = ±1 under a normal predictor η: log probability, and mean and variance of η given the label."""
+    eta = mean[:, None] + np.sqrt(variance)[:, None] * NODES
+    p = expit(t[:, None] * eta) * SHARES
+    total = p.sum(axis=1)
+    first, second = (p * eta).sum(axis=1) / total, (p * eta**2).sum(axis=1) / total
+    return np.log(total), first, second - first**2
+
+
+class Process:
+    """Labels under a Gaussian process, by expectation propagation (Rasmussen and Williams 2006, section 3.6)."""
+
+    def __init__(self, K, t, turns=100, part=0.7):
+        self.K, self.tau, self.nu = K + INTERCEPT, np.full(len(t), 1e-3), np.zeros(len(t))
+        for _ in range(turns):
+            left, shift = self._cavity()
+            _, mean, variance = tilted(t, shift / left, 1 / left)
+            change = np.maximum(1 / variance - left, 1e-10) - self.tau
+            self.tau, self.nu = self.tau + part * change, self.nu + part * (mean / variance - shift - self.nu)
+            if np.abs(change).max() < 1e-6:
+                break
+        left, shift = self._cavity()
+        both, nu = left + self.tau, self.nu
+        value = tilted(t, shift / left, 1 / left)[0].sum() - np.log(self.factor.diagonal()).sum()
+        value += 0.5 * np.log(both / left).sum() + 0.5 * nu @ self.Sigma @ nu
+        self.log_evidence = value + 0.5 * ((shift**2 * self.tau / left - 2 * shift * nu - nu**2) / both).sum()
+
+    def _cavity(self):
+        """Precision and shift of each row's predictor without its own site."""
+        root = np.sqrt(self.tau)
+        self.factor = np.linalg.cholesky(np.eye(len(root)) + root[:, None] * self.K * root)
+        self.half = np.linalg.solve(self.factor, root[:, None] * self.K)
+        self.Sigma = self.K - self.half.T @ self.half
+        var = self.Sigma.diagonal()
+        return 1 / var - self.tau, self.Sigma @ self.nu / var - self.nu
+
+    def probability(self, across, itself):
+        """Of class 1, for rows with these covariances with the labelled rows and with themselves."""
+        across = across + INTERCEPT
+        inner = np.linalg.solve(self.factor, (np.sqrt(self.tau) * across).T)
+        mean = across @ self.nu - inner.T @ (self.half @ self.nu)
+        variance = itself + INTERCEPT - (inner**2).sum(axis=0)
+        return np.exp(tilted(np.ones(len(across)), mean, variance)[0])
+
+
+def dense_world(prior, X, t, X_test, least):
+    """Log evidence where more than `least` columns are in, and the probabilities of class 1 in test rows there.
+
+    With so many columns inside, a model is the Gaussian process of all columns: only c times their number matters.
+    """
+    d, rates = X.shape[1], np.flatnonzero(prior.rates * X.shape[1] > least)
+    size = np.log(np.multiply.outer(prior.slabs, prior.rates[rates] * d))
+    values, predictions = [], []
+    for at in np.arange(-3.0, 9.0, 0.5):
+        near = np.abs(size - at) < 0.25
+        if near.any():
+            g = np.exp(at) / d
+            process = Process(g * X @ X.T, t)
+            values.append(process.log_evidence + logsumexp(prior.share[:, rates][near]))
+            predictions.append(process.probability(g * X_test @ X.T, g * (X_test**2).sum(axis=1)))
+    return logsumexp(values), np.exp(values - logsumexp(values)) @ predictions
+
+
+def sparse_world(prior, X, t, model, n_sets=12):
+    """Log evidence of the sets that chains visit (Chib 1995): that of some sets, less the log of their probability."""
+    fit = model._fits[0]
+    sets = Counter()
+    for inside, share in zip(fit.draws[:, : len(fit.active)] != 0, fit.share, strict=True):
+        sets[tuple(fit.active[inside])] += share
+    values, likely = [], np.flatnonzero(prior.slabs > 0.05)  # with smaller weights a few genes explain nothing
+    most = sets.most_common(n_sets)
+    for active, _ in most:
+        part, log_prior = X[:, active] @ X[:, active].T, prior.log_size(len(active))
+        values += [log_prior[i] + Process(prior.slabs[i] * part, t).log_evidence for i in likely]
+    return logsumexp(values) - np.log(sum(share for _, share in most))
 
 
 def worlds(folder):
-    """Log evidence of both."""
+    """A line for each of ten folds, then the scores of each world and of both by their probabilities."""
     (data,) = [each for each in gene_sets(folder) if each.name.startswith("leukemia")]
-    X, t = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0), 2.0 * data.y - 1
-    d = X.shape[1]
-    given = InclusionPrior.of(d, None, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE)
-    wide = [
-        share + log_evidence(0.5 * c * X @ X.T, t) for c, share in zip(given.slabs, given.share[:, -1], strict=True)
-    ]
-
-    def of(genes):
-        log_prior = given.log_size(len(genes))
-        likely = np.flatnonzero(given.slabs > 0.1)  # with smaller weights a few genes explain nothing
-        part = X[:, genes] @ X[:, genes].T
-        return logsumexp([log_prior[i] + log_evidence(given.slabs[i] * part, t) for i in likely])
-
-    best = np.argsort(-np.abs(t @ X))[:100]
-    ones = np.array([of([j]) for j in best])
-    twos = [of(list(pair)) for pair in combinations(best[np.argsort(-ones)[:30]], 2)]
-    both = f"one of 100 genes {logsumexp(ones):.1f}, two of 30 {logsumexp(twos):.1f} nats"
-    print(f"dense world {logsumexp(wide):.1f}; {both}")
+    X, y, folds = data.draw(0)
+    prior = InclusionPrior.of(X.shape[1], None, LOGISTIC_VARIANCE, LOGISTIC_VARIANCE, DENSE)
+    p = {name: np.zeros(len(y)) for name in ("averaged", "dense world", "both worlds")}
+    for k, (train, test) in enumerate(folds):
+        mean, std = X[train].mean(axis=0), X[train].std(axis=0)
+        Z, Z_test, t = (X[train] - mean) / std, (X[test] - mean) / std, 2.0 * y[train] - 1
+        model = quietly(SparseLogisticRegression().fit, X[train], y[train])
+        few, p["averaged"][test] = sparse_world(prior, Z, t, model), model.predict_proba(X[test])[:, 1]
+        many, p["dense world"][test] = dense_world(prior, Z, t, Z_test, least=len(train))
+        share = expit(many - few)
+        p["both worlds"][test] = share * p["dense world"][test] + (1 - share) * p["averaged"][test]
+        print(
+            f"fold {k}: sparse {few:.1f}, dense {many:.1f} nats; probability of the dense world {share:.2f}", flush=True
+        )
+    for name, each in p.items():
+        found = scores(y, each)
+        print(f"{name}: {100 * found['error']:.1f} % wrong, log loss {found['log_loss']:.3f}")
 
 
 def main():
