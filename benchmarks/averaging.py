@@ -4,15 +4,16 @@
 
 Four groups of data. designs: the regressions of designs.py. readme: those of the README. noise: nothing to find. trio:
 one of three correlated features is true. Each fit is one line of the output file. A run continues where the file ends;
-more seeds or methods extend it. At the end, or with --table at once, the file is printed as tables, and the
-calibration of the inclusion probabilities is drawn beside it.
+more seeds or methods extend it. At the end, or with --table at once, the file is printed as tables; with --figures the
+errors by design and the calibration of the inclusion probabilities are drawn in docs/figures too.
 """
 
 import argparse
 from pathlib import Path
 
 import numpy as np
-from averaging_tables import EDGES, reliability, report
+from averaging_figures import publish
+from averaging_tables import EDGES, report
 from contenders import REGRESSORS, available
 from designs import DESIGNS, NOISE, TRIOS, Draw
 from peers import oracle
@@ -108,6 +109,7 @@ def main():
     parser.add_argument("--only", choices=GROUPS, nargs="+", default=list(GROUPS), help="groups of data")
     parser.add_argument("--designs", nargs="+", help="names of designs; all by default")
     parser.add_argument("--methods", nargs="+", help=f"all by default: {', '.join(REGRESSORS)}")
+    parser.add_argument("--figures", action="store_true", help="draw the figures of docs/ from the file")
     add_options(parser, Path(__file__).parent / "results" / "averaging.jsonl")
     given = parser.parse_args()
     if not given.table:
@@ -116,7 +118,8 @@ def main():
         extend(given.out, all_jobs(given.only, seeds(given), methods, given.designs))
     records = read(given.out)
     print(report(records))
-    reliability(records, given.out.with_suffix(".png"))
+    if given.figures:
+        publish(records)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,5 @@
 """Tables of the results that averaging.py writes."""
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 from contenders import AVERAGED, SINGLE
 from records import by, mean, table
@@ -151,22 +147,6 @@ def binned(records):
     """For each bin: features, sum of their inclusion probabilities, true features; None without averaged fits."""
     found = [record["bins"] for record in records if record["method"] == AVERAGED and "bins" in record]
     return np.sum(found, axis=0) if found else None
-
-
-def reliability(records, path):
-    """Draw the share of true features against the mean inclusion probability of each bin, with its standard error."""
-    sums = binned([record for record in records if record["group"] == "designs"])
-    if sums is None:
-        return
-    count, total, hits = sums[sums[:, 0] > 0].T
-    share = hits / count
-    error = np.sqrt(share * (1 - share) / count)
-    fig, ax = plt.subplots(figsize=(4, 4), layout="constrained")
-    ax.axline((0, 0), slope=1, color="0.7", zorder=0)
-    ax.errorbar(total / count, share, yerr=error, fmt="o", ms=4, capsize=2)
-    ax.set(xlabel="inclusion probability", ylabel="share of true features", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-    fig.savefig(path, dpi=150)
-    plt.close(fig)
 
 
 def calibration(records):
