@@ -47,6 +47,7 @@ AVERAGES = (
     "chain_error_",
     "effective_sample_size_",
     "n_flips_",
+    "link_",
 )
 """Fitted attributes that only an averaged model has."""
 

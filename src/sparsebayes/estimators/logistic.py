@@ -15,6 +15,8 @@ from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.averaging import Averaged
+from sparsebayes.engine.held_out_link import with_link
+from sparsebayes.engine.label_regression import Link
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.model_average import LOGISTIC_VARIANCE, Odds, average_classes
 from sparsebayes.engine.problem import Problem
@@ -134,6 +136,10 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
         really brings (the search tries it, and counts only what is real); largest on nearly separable classes.
     inclusion_probability_, coef_std_, n_features_posterior_, chain_error_, effective_sample_size_, n_flips_
         With averaging only, as in `ARDRegressor`; so are `credible_sets_` and the best single model, `model_`.
+    link_ : ndarray of shape (n_fits, 2)
+        With averaging by drawn variables only (up to a million numbers in X, one class against the rest): slope and
+        shift that the log-odds have been given, so that each label is most probable given the other rows. Near 1 and 0
+        if the model holds; a larger slope means that the average itself was too cautious (docs/which_features.md).
     evidence_path_, converged_, n_iter_, n_jittered_
         As in `ARDRegressor`.
     n_features_in_, feature_names_in_
@@ -250,15 +256,18 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
             return self
         inputs = Prepared(X, *self._rows(X, weight))
         found = self._fit_all(inputs, codes, weight)
-        self._store([fit for fit, _ in found])
+        self._store([fit for fit, *_ in found])
         warn_unless_converged(self)
-        averaged = [fit for _, fit in found if fit is not None]
+        averaged = [fit for _, fit, _ in found if fit is not None]
         if self._averages_jointly(X):
             averaged = self._joint_averages(inputs, codes, weight)
         if averaged:
             self._store_averages(averaged, [inputs.rows] * len(averaged), single=len(averaged) == 1)
             self.intercept_ = np.array([fit.intercept for fit in averaged])
             self._coupled = self._averages_jointly(X)
+        links = [link for *_, link in found if link is not None]
+        if links:
+            self.link_ = np.array(links)
         self._store_groups()
         return self
 
@@ -339,19 +348,21 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
 
     def _fit_binary(  # type: ignore[override]
         self, inputs: Prepared, t: FloatArray, weight: FloatArray
-    ) -> tuple[LinearFit, AveragedFit | None]:
-        """The best single model and, if so wished, the average over models of this class."""
+    ) -> tuple[LinearFit, AveragedFit | None, Link | None]:
+        """The best single model and, if so wished, the average over models of this class, with its link."""
         X, rows, flat = inputs
         problem = self._problem(inputs, t, weight)
         result = self._solve(problem)
         single = glm_fit(problem, result, X.shape[1])
         if not self._averages(X) or self._averages_jointly(X):
-            return single, None
+            return single, None, None
+        link = None
         if not self._shares_sites(X):
             found = average_classes(problem, self._inclusion_odds(rows, weight), result.active, self._chains())
+            found, link = with_link(problem, found)
         else:
             (found,) = self._by_sites([problem], [single], X)
-        return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
+        return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None), link
 
     def _joint_averages(self, inputs: Prepared, codes: AnyArray, weight: FloatArray) -> list[AveragedFit]:
         """The averages over models of all classes together; the chains begin at the best single models."""
