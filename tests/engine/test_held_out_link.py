@@ -13,9 +13,7 @@ from sparsebayes.core.priors import ARD
 from sparsebayes.core.special import log_sigmoid
 from sparsebayes.data.dense import DenseRows
 from sparsebayes.engine import held_out_link
-from sparsebayes.engine.averaging import Averaged
-from sparsebayes.engine.held_out_link import left_out_odds, probable_link, with_link, without_own_label
-from sparsebayes.engine.model_average import Chains, Odds, average_classes
+from sparsebayes.engine.held_out_link import left_out_odds, link_of, probable_link, without_own_label
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Draw
 
@@ -59,12 +57,14 @@ def make_problem(weight=None, flat=True, n=24):
     return Problem(design=design, t=t, weight=weight, likelihood=Bernoulli(), prior=ARD(), flat_intercept=flat)
 
 
-@pytest.fixture(scope="module")
-def found():
-    """An average over models of `make_problem`."""
-    problem = make_problem()
-    odds = Odds(np.zeros(problem.design.n_columns), None)
-    return average_classes(problem, odds, np.empty(0, dtype=np.intp), Chains(4, 4000, seed=0))
+def some_draws(problem):
+    rng, nothing = np.random.default_rng(1), np.empty(0, dtype=np.intp)
+    sets = [nothing, np.array([0]), np.array([0, 1]), np.array([0, 1, 2])]
+    weights = [rng.normal([1.0, -0.7, 0.0][: len(active)], 0.4) for active in sets]
+    return [
+        Draw(active, w, 1.0, 0.3 * problem.flat_intercept, share)
+        for active, w, share in zip(sets, weights, (0.1, 0.2, 0.5, 0.2), strict=True)
+    ]
 
 
 def test_labels_given_the_others_by_quadrature():
@@ -108,32 +108,23 @@ def test_separable_labels_have_a_finite_link():
     assert_allclose(b, 0, atol=1e-3)
 
 
-def test_classes_change_places(found):
+def test_classes_change_places():
     """The other class's log-odds are the negative ones: so is their link's shift."""
     problem = make_problem()
-    mirrored = replace(found, draws=[replace(draw, weights=-draw.weights, level=-draw.level) for draw in found.draws])
-    one, other = with_link(problem, found)[1], with_link(replace(problem, t=1 - problem.t), mirrored)[1]
+    draws = some_draws(problem)
+    mirrored = [replace(draw, weights=-draw.weights, level=-draw.level) for draw in draws]
+    one, other = link_of(problem, draws), link_of(replace(problem, t=1 - problem.t), mirrored)
+    assert one.b != 0
     assert_allclose(other, [one.a, -one.b], rtol=1e-6)
 
 
-def test_the_average_follows_its_link(found, monkeypatch):
+def test_rows_may_come_in_blocks(monkeypatch):
     problem = make_problem()
-    linked, (a, b) = with_link(problem, found)
-    assert_allclose(linked.mean, a * found.mean)
-    assert_allclose(linked.std, a * found.std)
-    for before, after in zip(found.draws, linked.draws, strict=True):
-        assert_allclose(after.weights, a * before.weights)
-        assert_allclose(after.level, a * before.level + b)
-    assert_allclose(linked.probability, found.probability)
+    link = link_of(problem, some_draws(problem))
     monkeypatch.setattr(held_out_link, "NUMBERS", 1)  # one row at a time
-    assert_allclose(with_link(problem, found)[1], (a, b), rtol=1e-9)
+    assert_allclose(link_of(problem, some_draws(problem)), link, rtol=1e-9)
 
 
 def test_without_an_intercept_nothing_shifts():
     problem = make_problem(flat=False)
-    draws = [Draw(np.array([0]), np.array([w]), 1.0, 0.0, 1.0) for w in (0.5, 1.0, 2.0)]
-    nothing = np.zeros(3)
-    found = Averaged(nothing, nothing, nothing, np.ones(2), 0.0, 0.0, 3.0, 10, draws)
-    linked, link = with_link(problem, found)
-    assert link.b == 0
-    assert [draw.level for draw in linked.draws] == [0.0] * 3
+    assert link_of(problem, some_draws(problem)).b == 0

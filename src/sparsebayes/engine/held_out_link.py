@@ -1,20 +1,19 @@
 """The log-odds of averaged models, made as sure as labels that a model has not seen allow.
 
 A label given all other rows needs no further fit: draws of the posterior count by one over the probability that they
-give to the label (importance sampling). η' = a η + b is the link under which these labels are most probable. If the
-model holds, a is near one and b near zero. Where few rows meet many features, the prior of the weights decides how sure
-predictions are, and a corrects it. See docs/mathematics.md, section 9.4.
+give to the label (importance sampling). With z the log-odds of the average over the draws, a z + b are those under
+which these labels are most probable. If the model holds, a is near one and b near zero. Where few rows meet many
+features, the prior of the weights decides how sure predictions are, and the link corrects that. See
+docs/mathematics.md, section 9.4.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import minimize
 
 from sparsebayes.core.special import log_sigmoid, log_sum, sigmoid
 from sparsebayes.core.types import FloatArray
-from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.label_regression import Link
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.sets import Draw
@@ -23,12 +22,9 @@ NUMBERS = 10_000_000
 """Log-odds that are held at a time, rows times draws: 80 MB."""
 
 
-def with_link(problem: Problem, found: Averaged) -> tuple[Averaged, Link]:
-    """An average over models of a logistic problem whose log-odds are those of the link, and the link."""
-    link = probable_link(left_out_odds(problem, found.draws), problem.t, problem.weight, problem.flat_intercept)
-    a, b = link
-    draws = [replace(draw, weights=a * draw.weights, level=a * draw.level + b) for draw in found.draws]
-    return replace(found, mean=a * found.mean, std=a * found.std, draws=draws), link
+def link_of(problem: Problem, draws: Sequence[Draw]) -> Link:
+    """The link of an average over models of a logistic problem."""
+    return probable_link(left_out_odds(problem, draws), problem.t, problem.weight, problem.flat_intercept)
 
 
 def left_out_odds(problem: Problem, draws: Sequence[Draw]) -> FloatArray:

@@ -1,17 +1,19 @@
 """A fit that is averaged over models: the weights of many sets of features, each with its probability."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.credible import CLAIMED
+from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.sets import Draw
 from sparsebayes.estimators._linear import LinearFit, Units
 
+TINY = np.finfo(np.float64).tiny
 VISIBLE = 0.01
 """A feature that is in no draw and less probable than this is left out of the averaged weights."""
 
@@ -49,6 +51,27 @@ class AveragedFit(LinearFit):
         ends = np.zeros((n_features, 2))
         ends[self.active] = weighted_quantiles(self.draws[:, : len(self.active)], self.share, coverage)
         return ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticAverage(AveragedFit):
+    """An average whose probabilities are those of its draws, each with its share."""
+
+    link: tuple[float, float]
+    """Slope and shift of the log-odds (engine/held_out_link.py)."""
+
+    @property
+    def width(self) -> int:
+        """Numbers that a prediction forms for each row."""
+        return len(self.mean) + len(self.draws)
+
+    def log_odds(self, X: FloatArray) -> FloatArray:
+        """Log-odds of label 1, averaged over the draws, under the link."""
+        eta = self.basis(X) @ self.draws.T
+        # Both labels from their own side: 1 - p has no digits left where p is nearly one.
+        up, down = (np.log(np.maximum(sigmoid(side) @ self.share, TINY)) for side in (eta, -eta))
+        a, b = self.link
+        return np.asarray(a * (up - down) + b)
 
 
 def weighted_quantiles(values: FloatArray, share: FloatArray, coverage: float) -> FloatArray:
@@ -124,6 +147,11 @@ def averaged_fit(
         effective_size=found.effective_size,
         n_flips=found.n_flips,
     )
+
+
+def logistic_average(fit: AveragedFit, link: tuple[float, float]) -> LogisticAverage:
+    """The same with probabilities of its own."""
+    return LogisticAverage(**{each.name: getattr(fit, each.name) for each in fields(fit)}, link=link)
 
 
 def regression_average(

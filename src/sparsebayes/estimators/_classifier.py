@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.multinomial import averaged_probabilities, log_odds, softmax_probabilities
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
+from sparsebayes.core.special import sigmoid
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
+from sparsebayes.estimators._averaged import LogisticAverage
 from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
 from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._elsewhere import lazily
@@ -121,14 +123,20 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     def _scores(self, X: Any) -> FloatArray:
         if self._joint is not None or self._coupled:
             return log_odds(self._probabilities(X))
-        mean, variance = moments_of(self._fits, X)
-        scores = mean
-        if self.proba != "plug-in":
-            probability, tiny = PROBABILITIES[self.proba], np.finfo(np.float64).tiny
-            # Both classes from their own side: 1 - p has no digits left where p is nearly one.
-            odds = probability(mean, variance), probability(-mean, variance)
-            scores = np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny))
+        scores = self._log_odds(X)
         return scores[:, 0] if len(self._fits) == 1 else scores
+
+    def _log_odds(self, X: Any) -> FloatArray:
+        """Log-odds by each fit, a column for each."""
+        if averages := self._by_draws():
+            return np.column_stack([fit.log_odds(X) for fit in averages])
+        mean, variance = moments_of(self._fits, X)
+        if self.proba == "plug-in":
+            return mean
+        probability, tiny = PROBABILITIES[self.proba], np.finfo(np.float64).tiny
+        # Both classes from their own side: 1 - p has no digits left where p is nearly one.
+        odds = probability(mean, variance), probability(-mean, variance)
+        return np.asarray(np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny)))
 
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:
@@ -138,17 +146,27 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     def _probabilities(self, X: Any) -> FloatArray:
         if self._joint is not None:
             return self._joint.probabilities(X, average=self.proba != "plug-in")
-        mean, variance = moments_of(self._fits, X)
         if self._coupled:
+            mean, variance = moments_of(self._fits, X)
             if self.proba == "plug-in":
                 return softmax_probabilities(mean)
             return averaged_probabilities(mean, variance[:, :, None] * np.eye(mean.shape[1]))
-        positive = PROBABILITIES[self.proba](mean, variance)
+        positive = self._positive(X)
         if len(self._fits) == 1:
             return np.column_stack([1 - positive, positive])
         total = positive.sum(axis=1, keepdims=True)
         even = np.full_like(positive, 1 / positive.shape[1])
         return np.where(total > 0, positive / np.where(total > 0, total, 1.0), even)
+
+    def _positive(self, X: Any) -> FloatArray:
+        """Probability of label 1 by each fit, a column for each."""
+        if self._by_draws():
+            return np.asarray(sigmoid(self._log_odds(X)))
+        return PROBABILITIES[self.proba](*moments_of(self._fits, X))
+
+    def _by_draws(self) -> list[LogisticAverage]:
+        """The fits, all or none, whose log-odds are averages over draws, if `proba` asks for exact averages."""
+        return [fit for fit in self._fits if isinstance(fit, LogisticAverage)] if self.proba == "quadrature" else []
 
     @lazily
     def predict_log_proba(self, X: Any) -> FloatArray:
@@ -168,7 +186,7 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
     @property
     def _width(self) -> int:
         """Columns of the widest model: what a prediction forms for each row."""
-        return max([len(fit.mean) for fit in self._fits], default=1)
+        return max([fit.width for fit in self._fits], default=1)
 
 
 class LinearClassifier(SupportMixin, GaussianClassifier):

@@ -48,6 +48,11 @@ class LinearFit:
     noise_at_floor: bool = False
 
     @property
+    def width(self) -> int:
+        """Numbers that a prediction forms for each row."""
+        return len(self.mean)
+
+    @property
     def active(self) -> IntArray:
         """Columns that are kept."""
         return self.columns[: len(self.mean) - self.basis.ones]

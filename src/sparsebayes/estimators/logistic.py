@@ -15,7 +15,7 @@ from sparsebayes.core.types import AnyArray, FloatArray
 from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.averaging import Averaged
-from sparsebayes.engine.held_out_link import with_link
+from sparsebayes.engine.held_out_link import link_of
 from sparsebayes.engine.label_regression import Link
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.model_average import LOGISTIC_VARIANCE, Odds, average_classes
@@ -24,7 +24,7 @@ from sparsebayes.engine.result import Result
 from sparsebayes.engine.shared_sites import Moments
 from sparsebayes.engine.site_average import average_by_sites
 from sparsebayes.engine.softmax import SoftmaxProblem, solve
-from sparsebayes.estimators._averaged import AveragedFit, averaged_fit
+from sparsebayes.estimators._averaged import AveragedFit, LogisticAverage, averaged_fit, logistic_average
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
 from sparsebayes.estimators._base import fit_context, progress, warn_unless_converged, watched, whole_fit
 from sparsebayes.estimators._classifier import LinearClassifier
@@ -91,7 +91,7 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
         than features, otherwise one for each class (docs/which_features.md).
     proba : {"quadrature", "probit", "plug-in", "bound"}, default="quadrature"
         How class probabilities are averaged over the posterior: exactly, by MacKay's approximation, not at all, or by
-        the normalised variational bounds.
+        the normalised variational bounds. Averages over models have `link_` with the first only.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
     fit_intercept : bool, default=True
@@ -256,17 +256,16 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
             return self
         inputs = Prepared(X, *self._rows(X, weight))
         found = self._fit_all(inputs, codes, weight)
-        self._store([fit for fit, *_ in found])
+        self._store([fit for fit, _ in found])
         warn_unless_converged(self)
-        averaged = [fit for _, fit, _ in found if fit is not None]
+        averaged = [fit for _, fit in found if fit is not None]
         if self._averages_jointly(X):
             averaged = self._joint_averages(inputs, codes, weight)
         if averaged:
             self._store_averages(averaged, [inputs.rows] * len(averaged), single=len(averaged) == 1)
             self.intercept_ = np.array([fit.intercept for fit in averaged])
             self._coupled = self._averages_jointly(X)
-        links = [link for *_, link in found if link is not None]
-        if links:
+        if links := [fit.link for fit in self._fits if isinstance(fit, LogisticAverage)]:
             self.link_ = np.array(links)
         self._store_groups()
         return self
@@ -348,21 +347,22 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
 
     def _fit_binary(  # type: ignore[override]
         self, inputs: Prepared, t: FloatArray, weight: FloatArray
-    ) -> tuple[LinearFit, AveragedFit | None, Link | None]:
-        """The best single model and, if so wished, the average over models of this class, with its link."""
+    ) -> tuple[LinearFit, AveragedFit | None]:
+        """The best single model and, if so wished, the average over models of this class."""
         X, rows, flat = inputs
         problem = self._problem(inputs, t, weight)
         result = self._solve(problem)
         single = glm_fit(problem, result, X.shape[1])
         if not self._averages(X) or self._averages_jointly(X):
-            return single, None, None
-        link = None
+            return single, None
+        link: Link | None = None
         if not self._shares_sites(X):
             found = average_classes(problem, self._inclusion_odds(rows, weight), result.active, self._chains())
-            found, link = with_link(problem, found)
+            link = link_of(problem, found.draws)
         else:
             (found,) = self._by_sites([problem], [single], X)
-        return single, averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None), link
+        average = averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
+        return single, average if link is None else logistic_average(average, (link.a, link.b))
 
     def _joint_averages(self, inputs: Prepared, codes: AnyArray, weight: FloatArray) -> list[AveragedFit]:
         """The averages over models of all classes together; the chains begin at the best single models."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sparsebayes import __version__
 from sparsebayes.core.basis import KernelBasis, LinearBasis
 from sparsebayes.core.types import AnyArray
+from sparsebayes.estimators._averaged import LogisticAverage
 from sparsebayes.estimators._classifier import GaussianClassifier
 from sparsebayes.estimators._heteroscedastic import HeteroscedasticFit
 from sparsebayes.estimators._joint import JointFit
@@ -201,6 +202,9 @@ def _classification(model: GaussianClassifier, X: Tensor) -> tuple[Tensor, Tenso
     average = model.proba != "plug-in"
     if model._joint is not None:
         return _softmax(*_joint_latent(model._joint, X), len(model.classes_), average)
+    if averages := model._by_draws():
+        scores = concat([_averaged_log_odds(fit, X) for fit in averages], 1)
+        return scores, _normalised(apply("Sigmoid", scores), len(averages))
     latents = [_latent(fit, X) for fit in model._fits]
     mean, variance = (stack(list(part), axis=1) for part in zip(*latents, strict=True))
     n = len(latents)
@@ -210,10 +214,22 @@ def _classification(model: GaussianClassifier, X: Tensor) -> tuple[Tensor, Tenso
     sides = PROBABILITIES[model.proba](concat([mean, -mean], 1), concat([variance, variance], 1))
     positive, negative = sides.columns(np.arange(n)), sides.columns(np.arange(n, 2 * n))
     scores = mean if model.proba == "plug-in" else log_odds(positive, negative)
+    return scores, _normalised(positive, n)
+
+
+def _averaged_log_odds(fit: LogisticAverage, X: Tensor) -> Tensor:
+    """`LogisticAverage.log_odds`, as a column."""
+    eta, share = _design(fit.basis, X) @ np.ascontiguousarray(fit.draws.T), fit.share[:, None]
+    a, b = fit.link
+    return a * log_odds(apply("Sigmoid", eta) @ share, apply("Sigmoid", -eta) @ share) + b
+
+
+def _normalised(positive: Tensor, n: int) -> Tensor:
+    """Probabilities of all classes from those of label 1 by n fits."""
     if n == 1:
-        return scores, concat([1 - positive, positive], 1)
+        return concat([1 - positive, positive], 1)
     total = positive.sum(1, keepdims=True)
-    return scores, where(total > 0.0, positive / where(total > 0.0, total, 1.0), np.array(1 / n))
+    return where(total > 0.0, positive / where(total > 0.0, total, 1.0), np.array(1 / n))
 
 
 def _softmax(mean: Tensor, covariance: Tensor, n_classes: int, average: bool) -> tuple[Tensor, Tensor]:
