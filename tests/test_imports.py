@@ -53,7 +53,16 @@ def test_a_room_imports_only_itself_and_rooms_further_in(path):
 
 STILL_PRIVATE = {
     f"sparsebayes.estimators.{name}"
-    for name in ("_callbacks", "_classifier", "_heteroscedastic", "_joint", "_kernel", "_linear", "_regressor")
+    for name in (
+        "_averaged",
+        "_callbacks",
+        "_classifier",
+        "_heteroscedastic",
+        "_joint",
+        "_kernel",
+        "_linear",
+        "_regressor",
+    )
 }
 """Private modules of estimators that saving and ONNX export read, because they store and rewrite whole fits."""
 
