@@ -7,6 +7,7 @@ flips, and by enumeration of all sets of up to four of the nine features around 
 dense: how often 90 % intervals contain weights where 100 of 200 features are true (100 rows, six data sets): as they
 are, with chains of 30,000 flips, and with the inclusion rate known.
 prior: data drawn from the prior itself, 100×200. How often 90 % intervals of weights contain them.
+link: gene sets in ten folds. Scores of the averages with the link of their log-odds, and without it.
 worlds: the leukemia genes in ten folds. Log evidence of the dense world (more genes than rows) and of the sparse sets
 that chains visit, both by expectation propagation, and what predictions would be with both by their probability.
 """
@@ -207,9 +208,28 @@ def worlds(folder):
         print(f"{name}: {100 * found['error']:.1f} % wrong, log loss {found['log_loss']:.3f}")
 
 
+def link(folder):
+    """Two lines for each gene set."""
+    for data in gene_sets(folder):
+        X, y, folds = data.draw(0)
+        p, slopes = np.zeros((2, len(y))), []
+        for train, test in folds:
+            model = quietly(SparseLogisticRegression().fit, X[train], y[train])
+            (a, b), odds = model.link_[0], model.decision_function(X[test])
+            p[:, test] = expit(odds), expit((odds - b) / a)
+            slopes.append(a)
+        for name, each in zip((f"link of slope {np.mean(slopes):.2f}", "no link"), p, strict=True):
+            found = scores(y, each)
+            print(
+                f"{data.name}, {name}: {100 * found['error']:.1f} % wrong, log loss {found['log_loss']:.3f}, "
+                f"calibration error {found['calibration']:.3f}",
+                flush=True,
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=["neighbours", "dense", "prior", "worlds"])
+    parser.add_argument("--only", choices=["neighbours", "dense", "prior", "link", "worlds"])
     parser.add_argument("--data", type=Path, default=DATA, help="folder with the gene sets")
     given = parser.parse_args()
     if given.only in (None, "neighbours"):
@@ -218,6 +238,8 @@ def main():
         dense()
     if given.only in (None, "prior"):
         prior()
+    if given.only in (None, "link"):
+        link(given.data)
     if given.only in (None, "worlds"):
         worlds(given.data)
 
