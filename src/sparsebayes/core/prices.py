@@ -84,6 +84,7 @@ class HalfTheRows:
 
 
 FREE = PerUnit(0.0)
+"""Nothing is charged."""
 
 
 def cheaper(price: Price, factor: float) -> PerUnit:

@@ -135,6 +135,7 @@ class DenseRows(OnTheFly):
     def _square_pass(self, weight: FloatArray) -> FloatArray:
         """Σₙ weightₙ (Xₙ - mean)² over blocks of rows that stay in the cache."""
         total = np.zeros(self.n_columns)
+        # A quarter of BLOCK_BYTES: the copy is read twice more, and shall still be in the cache.
         step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
         for start in range(0, self.n_rows, step):
             block = self.X[start : start + step] - self.mean

@@ -235,7 +235,7 @@ def pivoted_cholesky(kernel: Kernel, X: FloatArray, tol: float, *, most: int | N
     """
     itself = diagonal(kernel, X)
     _check(bool((itself >= 0).all()), "some k(x, x) is negative")
-    # Rounding of a residual: each is a difference of sums of about this size.
+    # Rounding of a residual: a difference of sums of about this size, with as many terms as the factor has columns.
     rounding = 64 * float(np.finfo(np.float64).eps) * float(itself.max(initial=0.0))
     n = len(X)
     room = min(n, MAX_BYTES // (8 * max(1, n)), n if most is None else most)

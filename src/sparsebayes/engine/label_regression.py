@@ -187,6 +187,8 @@ def best_link(labels: HeldOutLabels, T: FloatArray, weight: FloatArray) -> tuple
         slope_a = float((pull * (m / size - z * a * v / size**2)).sum())
         return value, np.array([a * slope_a, float((pull / size).sum())])
 
+    # Labels are ±½: with a = 4 a row that the process reproduces has a probability of 0.88. With a slope of 1e-5 nats
+    # for each row, the loss is right to some 1e-8.
     found = minimize(loss, np.array([np.log(4.0), 0.0]), jac=True, method="BFGS", options={"gtol": 1e-5 * weight.sum()})
     a, b = float(np.exp(found.x[0])), float(found.x[1])
     z = (a * m + b) / np.sqrt(1 + a * a * v)
