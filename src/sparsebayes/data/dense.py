@@ -83,7 +83,7 @@ class DenseRows(OnTheFly):
             if alike.size:
                 constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
-        return replace(rows, scale=scale, _square=[np.where(constant, 0.0, total)])
+        return DenseRows(self.X, mean, scale, rows.root_weight, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns less their weighted means, which eliminates a flat intercept."""

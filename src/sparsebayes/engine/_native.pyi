@@ -8,6 +8,18 @@ from sparsebayes.engine.least_squares import LeastSquares
 
 class NotPositiveDefinite(Exception): ...
 
+def best_replacements(
+    S: FloatArray,
+    Q: FloatArray,
+    least: FloatArray,
+    common: FloatArray,
+    beyond: FloatArray,
+    var: FloatArray,
+    mean: FloatArray,
+    taken: FloatArray,
+    residual: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+
 class Constants:
     def __init__(
         self,

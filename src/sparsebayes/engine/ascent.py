@@ -156,7 +156,8 @@ class Ascent:
         # A callback sees, and may stop, every single action; a price that differs by column depends on all before.
         self.at_once = AT_ONCE if callback is None and self._uniform else 1
         for novelty in (limits.min_novelty, *NOVELTIES):
-            self.limits = replace(limits, min_novelty=max(novelty, limits.min_novelty))
+            if novelty > limits.min_novelty:
+                self.limits = replace(limits, min_novelty=novelty)
             try:
                 return self._climb(trace, max_iter, callback)
             except BREAKDOWNS:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -230,10 +231,18 @@ class NamedParameters(BaseEstimator):
     def _constraints(cls) -> dict[str, list[Any]]:
         return {name: [make_constraint(each) for each in some] for name, some in cls._parameter_constraints.items()}
 
+    @classmethod
+    @cache
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: each.default for name, each in signature(cls).parameters.items()}
+
     def _validate_params(self) -> None:
-        known = self._constraints()
+        known, defaults = self._constraints(), self._defaults()
         for name in self._get_param_names():
-            if name in known and not any(each.is_satisfied_by(getattr(self, name)) for each in known[name]):
+            value = getattr(self, name)
+            if value is defaults.get(name) or name not in known:  # a default needs no check
+                continue
+            if not any(each.is_satisfied_by(value) for each in known[name]):
                 super()._validate_params()  # raises, and says what is wrong
 
 

@@ -8,6 +8,7 @@
 namespace rules {
 
 constexpr double TINY = std::numeric_limits<double>::min();
+constexpr double BELOW_ONE = 1 - 4 * std::numeric_limits<double>::epsilon();  // more below one than products are rounded
 constexpr double OUT = std::numeric_limits<double>::infinity();  // the precision of what is not in the model
 
 // Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)], less the part of a
