@@ -128,7 +128,7 @@ class Marginal(NamedTuple):
 
     @classmethod
     def between(cls, nats: float, fewer: Total, here: Total, more: Total) -> "Marginal":
-        """From the totals of a model of one unit less, of this model, whose units have `nats` in all, and of one more."""
+        """From the totals of one unit less, of this model, whose units have `nats` in all, and of one unit more."""
         total = here[0] * nats + here[1]
         return cls(more[0] * nats + more[1] - total, more[0], total - fewer[0] * nats - fewer[1], fewer[0])
 

@@ -26,12 +26,12 @@ AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed, and digits are checked."""
 DIGITS_LOST = 1e-6
 """Share of the objective, and nats beside it, by which rank-one updates may be off after `AT_ONCE` actions. Where they
-work it is 1e-10; between columns that depend on each other but for rounding it soon grows without bound."""
+work it is 1e-10; between columns that are linearly dependent up to rounding it soon grows without bound."""
 BREAKDOWNS = (FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError)
 """Exceptions that are raised when rounding has left no correct digits."""
 NOVELTIES = (1e-12, 1e-10, 1e-8)
 """Share of its squared length that a column must have outside the model, each time that digits were lost: columns that
-depend on each other but for rounding cannot be told apart."""
+are linearly dependent up to rounding cannot be told apart."""
 UNLIMITED = 2**62
 """Any number of additions."""
 EARLY_ACTIONS = 8

@@ -1,7 +1,7 @@
-"""Labels by least squares: a Gaussian process for the labels themselves, and a link that makes probabilities of it.
+"""Labels by least squares: a Gaussian process for the labels themselves, and a link from it to probabilities.
 
 Where classes hardly overlap, a log-odds process learns from the few rows near the boundary only, and its prior variance
-is hard to tell. Least squares asks all rows to be near their labels. All classes, each against the rest, share one
+is hard to determine. Least squares asks all rows to be near their labels. All classes, each against the rest, share one
 posterior covariance, so that they take no longer than one. The log-odds are η = a f + b, where f is the process and a
 and b make each label most probable given the other rows (Rasmussen and Williams 2006, section 6.5, with a logistic link
 and one a and b for all classes). See docs/mathematics.md, section 10.

@@ -1,7 +1,7 @@
 """Kernel regression with each row held out in closed form: error, variance, and the noise that the fit absorbed.
 
-The evidence chose vectors by the very rows with which it then measures the noise. New rows have no vector of their own;
-so each row is predicted as if it had not been there, nor its vector. Where the errors are larger than the model
+The rows that choose the vectors also measure the noise, which is then too small. New rows have no vector of their own;
+so each row is predicted without itself and without its vector. Where the errors are larger than the model
 expected, the difference is noise variance that was absorbed by the fit (`HeldOut.excess`). See docs/mathematics.md,
 section 6.
 """
@@ -127,8 +127,8 @@ def held_out(problem: LeastSquares, result: Result, own: IntArray, left: FloatAr
     `left` is the weight that leaves with each row: by default all of it, but no more than one.
 
     `own` names the column whose centre is this row alone, -1 where there is none. With h = βφᵀΣφ, plus 1/N for a flat
-    intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). A row that takes its own vector along
-    leaves a gap that another would have filled: the best of the candidates then enters, as it would have done.
+    intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). Where a row's own vector leaves with it,
+    the best of the other candidates enters, as it would have done without the row.
     """
     design, posterior, noise = problem.design, result.posterior, result.noise
     active, root_weight = result.active, design.root_weight

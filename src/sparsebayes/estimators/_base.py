@@ -118,8 +118,8 @@ class Watch:
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
-"""The running fit of this context. It is no attribute of the estimator, which may be copied and sent to workers. These,
-be they threads or processes, have none."""
+"""The running fit of this context. It is no attribute of the estimator, which may be copied and sent to workers; they
+(threads or processes) have none."""
 
 
 def watched(fit: Fit) -> Fit:

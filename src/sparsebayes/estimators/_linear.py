@@ -323,6 +323,15 @@ def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> 
     )
 
 
+def of_all_features(fits: Sequence[LinearFit], n_features: int) -> tuple[FloatArray, FloatArray]:
+    """Weights and relevance of all features, a row for each fit; zeros for dropped ones."""
+    coef, relevance = np.zeros((2, len(fits), n_features))
+    for k, fit in enumerate(fits):
+        coef[k, fit.active] = fit.coef
+        relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+    return coef, relevance
+
+
 def moments_of(fits: Sequence[LinearFit], X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of every fit's predictor, as columns.
 
