@@ -250,6 +250,7 @@ NB_MODULE(_native, module) {
         }, "alpha"_a, "noise"_a)
         .def("joint_step", &State::joint_step, "tol"_a, "noise_floor"_a, unlocked)
         .def("rescale", &State::rescale, "noise_floor"_a)
+        .def("fresh_objective", &State::fresh_objective, unlocked)
         .def("refresh", &State::refresh, unlocked)
         .def_ro("active", &State::active)
         .def_ro("noise", &State::noise)

@@ -265,6 +265,17 @@ public:
         noise = best.noise;
     }
 
+    // The objective from scratch; the state stays as it is.
+    double fresh_objective() {
+        const Posterior posterior_before = posterior;
+        const auto before = std::make_tuple(age, evidence, objective, residual, gamma_sum);
+        refresh_model();
+        const double found = objective;
+        posterior = posterior_before;
+        std::tie(age, evidence, objective, residual, gamma_sum) = before;
+        return found;
+    }
+
     // The model and the working set from scratch, for the present α and σ².
     void refresh() {
         refresh_model();
