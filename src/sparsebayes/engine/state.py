@@ -134,7 +134,8 @@ class State:
 
     def fresh_objective(self) -> float:
         """The objective from scratch; the state stays as it is."""
-        return State(self.problem, Solution(np.array(self.active, dtype=np.intp), self.alpha_inside, self.noise)).objective
+        here = Solution(np.array(self.active, dtype=np.intp), self.alpha_inside, self.noise)
+        return State(self.problem, here).objective
 
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
