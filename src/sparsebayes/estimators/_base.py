@@ -195,8 +195,11 @@ def as_tasks(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 def warn_unless_converged(model: Any) -> None:
     """Warn if the fit did not converge, with the reason: `max_iter`, rounding, or a callback that asked to stop."""
     watch = _WATCH.get()
+    stopped = watch is not None and watch.stopped_at > 0
+    if model.converged_ and not stopped:
+        return
     gap = float(np.max(model.optimality_gap_))
-    if watch is not None and watch.stopped_at:
+    if watch is not None and stopped:
         model.converged_ = False
         warnings.warn(
             f"not converged: a callback stopped the fit at step {watch.stopped_at}. The model is what was found by "
@@ -204,7 +207,7 @@ def warn_unless_converged(model: Any) -> None:
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif not model.converged_ and hasattr(model, "_rounding_remedy") and model.n_iter_ < model.max_iter:
+    elif hasattr(model, "_rounding_remedy") and model.n_iter_ < model.max_iter:
         warnings.warn(
             f"not converged: rounding ended the search after {model.n_iter_} steps, because columns depend on each "
             f"other. A single change of the model could still raise the log evidence by {gap:.3g} nats "
@@ -212,7 +215,7 @@ def warn_unless_converged(model: Any) -> None:
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif not model.converged_:
+    else:
         warn_not_converged(gap, model.tol, model.max_iter, ConvergenceWarning)
 
 

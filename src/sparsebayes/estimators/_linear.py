@@ -222,7 +222,7 @@ def _search_results(price: Price, result: Result, n_features: int, per_unit: flo
         "log_evidence": result.log_evidence - per_unit,
         "path": np.array(result.trace.objective) - per_unit,
         "worth": result.worth[:n_features],
-        "min_gain": float(np.max(price.nats)),
+        "min_gain": float(np.max(price.nats)) if np.ndim(price.nats) else float(price.nats),
         "gap": result.gap,
         "converged": result.converged,
         "n_jittered": result.trace.n_jittered,
