@@ -17,6 +17,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.estimators import ESTIMATORS
@@ -155,6 +156,18 @@ def test_docstring_names_every_parameter_and_fitted_attribute(cls, data_for):
     public = [key for key in vars(model) if not key.startswith("_")]
     words = set(cls.__doc__.replace(",", " ").split())
     assert not [key for key in public if key not in words]
+
+
+def test_every_default_is_an_allowed_value(default):
+    """A fit checks only parameters that are not the defaults."""
+    validate_parameter_constraints(type(default)._parameter_constraints, default.get_params(), type(default).__name__)
+
+
+def test_a_parameter_that_equals_no_default_is_checked(default):
+    for name in ("tol", "max_iter"):
+        wrong = clone(default).set_params(**{name: -1})
+        with pytest.raises(InvalidParameterError, match=name):
+            wrong._validate_params()
 
 
 def test_repr_names_only_what_differs_from_the_defaults(default):

@@ -19,7 +19,8 @@ from sparsebayes.core.prices import (
     worth_at,
 )
 from sparsebayes.core.scales import ard_candidate, gain
-from sparsebayes.engine.least_squares import NOISE_FLOOR
+from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine.least_squares import NOISE_FLOOR, LeastSquares
 
 NATS = np.array([1.0, 0.3, 2.0, 0.0, 5.0, 1.5, 0.7, 0.2])
 PRICES = {
@@ -100,3 +101,17 @@ def test_the_choice_price_counts_columns_that_differ(rng):
     values = np.linalg.eigvalsh(H @ K @ H)
     assert choice_price(K) == pytest.approx(worth_at(2 * np.log(values.sum() ** 2 / (values**2).sum())), rel=1e-9)
     assert choice_price(np.ones((5, 5))) == 0
+
+
+@pytest.mark.parametrize("price", [PerUnit(2.0), PerUnit(2.0, 20.0), HalfTheRows(12.0)], ids=repr)
+def test_a_problem_looks_marginal_prices_up(price, rng):
+    """In any order, the marginal price of a model of k units is that by its definition."""
+    problem = LeastSquares(
+        design=DenseRows.of(rng.standard_normal((20, 9))),
+        t=np.ones(20),
+        n_weighted=20.0,
+        flat_intercept=False,
+        price=price,
+    )
+    for k in (4, 0, 3, 8, 1, 4):
+        assert problem.marginal_price(k) == Marginal.at(price, range(k))

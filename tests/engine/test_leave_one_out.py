@@ -11,8 +11,16 @@ from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.prices import HalfTheRows
 from sparsebayes.core.priors import ARD
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.engine import compiled
 from sparsebayes.engine.least_squares import LeastSquares
-from sparsebayes.engine.leave_one_out import HeldOut, held_out, label_density, solve_kernel, squared_error
+from sparsebayes.engine.leave_one_out import (
+    HeldOut,
+    best_replacements,
+    held_out,
+    label_density,
+    solve_kernel,
+    squared_error,
+)
 from sparsebayes.engine.loop import Settings
 from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.regression import maximum
@@ -177,3 +185,24 @@ def test_a_label_held_out_is_predicted_from_the_sites_of_the_others(intercept, w
         spread = np.sqrt(Phi[i] @ np.linalg.solve(H, Phi[i]))
         probability = norm.pdf(z) @ expit((2 * t[i] - 1) * (mean + spread * z)) * (z[1] - z[0])
         assert found[i] == pytest.approx(np.log(probability), abs=1e-5)
+
+
+def test_the_compiled_replacement_is_that_of_the_definition(rng):
+    """Of candidates of equal worth the first; where none has enough of its length left, nothing is brought."""
+    if not compiled.COMPILED:
+        pytest.skip("there is no compiled form")
+    S, Q = rng.uniform(0.5, 2, 30), 2 * rng.standard_normal(30)
+    S[7], Q[7] = S[3], Q[3]
+    least = np.where(rng.random(30) < 0.3, np.inf, 1e-10)
+    common, beyond = rng.standard_normal((2, 12, 30))
+    common[:, 7], beyond[:, 7], least[[3, 7]] = common[:, 3], beyond[:, 3], 1e-10
+    of_rows = rng.uniform(0.5, 2, 12), rng.standard_normal(12), rng.uniform(0, 0.1, 12), rng.standard_normal(12)
+    Q[[3, 7]] = 50.0  # the best of some rows at least
+    ours = compiled.native.best_replacements(S, Q, least, common, beyond, *of_rows)
+    for found, defined in zip(ours, best_replacements(S, Q, least, common, beyond, *of_rows), strict=True):
+        assert_allclose(found, defined, rtol=1e-12)
+    nothing = np.full(30, np.inf)
+    for form in (compiled.native.best_replacements, best_replacements):
+        s, q, _ = form(S, Q, nothing, common, beyond, *of_rows)
+        assert np.isinf(s).all()
+        assert_allclose(q**2 / s, 0.0, atol=0)

@@ -7,11 +7,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from search_problems import EXACTLY, TOL, both_inferences, by, design, fitted, informative, kernel, problem_of
 
+from sparsebayes.core.likelihoods import Bernoulli
 from sparsebayes.core.prices import PerUnit, classification_price
+from sparsebayes.core.priors import ARD
 from sparsebayes.data.dense import DenseRows
+from sparsebayes.data.sparse import SparseRows
 from sparsebayes.engine import glm, search
 from sparsebayes.engine.candidates import Candidates
 from sparsebayes.engine.loop import Settings, Trace
+from sparsebayes.engine.problem import Problem
 from sparsebayes.engine.scale_fit import fit_scales
 from sparsebayes.engine.search import Search, climb, cold_start
 from sparsebayes.engine.view import Mode
@@ -37,6 +41,27 @@ def test_rare_strong_features_are_kept(inference, seed):
     result = glm.find(problem, Settings(1e-4, 1000))
     assert result.converged
     assert_array_equal(np.sort(result.active), np.arange(10))
+
+
+@pytest.mark.parametrize("design_of", [DenseRows.of, SparseRows.of], ids=["dense", "sparse"])
+def test_many_rare_strong_features_are_kept_however_rows_are_stored(design_of):
+    """A feature has a hundred ones; sparse rows are never formed."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((20_000, 500)) < 0.005).astype(float)
+    t = (X[:, :20] @ np.linspace(3, 4, 20) - 3 + rng.logistic(size=len(X)) > 0).astype(float)
+    weight = np.ones(len(t))
+    problem = Problem(
+        design=design_of(X).standardised(weight, centre=True).unweighted(),
+        t=t,
+        weight=weight,
+        likelihood=Bernoulli(),
+        prior=ARD(min_alpha=1e-6),
+        price=PerUnit(classification_price(*X.shape)),
+        flat_intercept=True,
+    )
+    result = glm.find(problem, Settings(1e-4, 1000))
+    assert result.converged
+    assert_array_equal(np.sort(result.active), np.arange(20))
 
 
 @pytest.mark.parametrize("seed", [4, 5])

@@ -216,6 +216,21 @@ def test_a_rescaled_state_leaves_alone_what_nobody_keeps_current(make_problem):
         assert (np.asarray(now)[~inside] != was[~inside]).all()
 
 
+@pytest.mark.usefixtures("form")
+def test_the_objective_from_scratch_leaves_the_state_as_it_is(problem):
+    state = state_of(problem, ANYWHERE)
+    state.survey(price_of(state))
+    wander(state, seed=3)
+    names = ("age", "evidence", "objective", "residual", "gamma_sum", "noise", "mean", "Sigma", "alpha", "S", "Q")
+    before = {name: np.array(getattr(state, name)) for name in names}
+    found = state.fresh_objective()
+    for name, value in before.items():
+        np.testing.assert_array_equal(np.asarray(getattr(state, name)), value)
+    close(found, State(problem, solution(state)).objective, 1e-10)
+    state.refresh()
+    close(found, state.objective, 1e-10)
+
+
 # --- the working set ---
 
 

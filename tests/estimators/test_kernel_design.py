@@ -152,3 +152,29 @@ def test_a_kernel_without_a_width_takes_the_rule_of_thumb(kernel):
     X, y = problem()
     model = RVMRegressor(kernel=kernel, vectors="sparse").fit(X, y)
     assert model.gamma_ == pytest.approx(1 / 3)  # three features of variance one
+
+
+@pytest.mark.parametrize("hashed", [2**20, 0], ids=["by bytes", "sorted"])
+def test_equal_rows_are_one_centre_however_they_are_compared(rng, monkeypatch, hashed):
+    """No column is without ties; the rows differ but for copies, of which one has -0 for 0."""
+    monkeypatch.setattr(_kernel_design, "HASHED", hashed)
+    X = np.array([[a, b, c] for a in (0.0, 1.0) for b in (0.0, 2.0) for c in (0.0, 3.0, 5.0)])[rng.permutation(12)]
+    assert_array_equal(_kernel_design._first_of_equals(X), np.arange(12))
+    assert_array_equal(_kernel_design._first_of_equals(np.asfortranarray(X)), np.arange(12))
+    assert_array_equal(_kernel_design._first_of_equals(np.vstack([X, X[[3, 5]]])), np.arange(12))
+    negative = np.where(X[4] == 0, -0.0, X[4])
+    assert_array_equal(_kernel_design._first_of_equals(np.vstack([X, negative])), np.arange(12))
+
+
+@pytest.mark.filterwarnings("error")
+def test_kernel_values_whose_squares_overflow_are_finite(rng):
+    """Only values that are not finite themselves are refused, and nothing warns."""
+    X = rng.standard_normal((5, 2))
+
+    def kernel_of(value):
+        return _kernel_design.CheckedKernel(lambda X, Z: np.where(np.eye(len(X), len(Z)) > 0, value, 1.0))
+
+    assert kernel_of(1e200)(X, X)[0, 0] == 1e200
+    for wrong in (np.inf, np.nan):
+        with pytest.raises(ValueError, match="not finite"):
+            kernel_of(wrong)(X, X)

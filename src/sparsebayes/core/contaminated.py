@@ -26,9 +26,9 @@ class Contaminated(StudentT):
     """A share of the rows has noise of K times the variance. (It inherits the form of the bound from `StudentT`.)"""
 
     share: float = 0.1
-    """π."""
+    """π; the first guess of a fit is that one row in ten is wrong."""
     scale: float = 100.0
-    """K."""
+    """K; the first guess of a fit is that wrong rows have ten times the standard deviation of the others."""
 
     def _log_density_at(self, square: FloatArray) -> FloatArray:
         ratio = square / self.noise

@@ -58,7 +58,7 @@ class NegativeBinomial(_NoBound):
     def updated(
         self, t: FloatArray, weight: FloatArray, mean: FloatArray, variance: FloatArray, rule: NoiseRule
     ) -> Self:
-        """k of largest likelihood at the mean of η, a one-dimensional search."""
+        """k of largest likelihood at the mean of η, a one-dimensional search, to six digits (`xatol` is of log k)."""
 
         def loss(log_shape: float) -> float:
             return -float(weight @ replace(self, shape=np.exp(log_shape)).log_density(t, mean))

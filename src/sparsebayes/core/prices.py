@@ -80,10 +80,12 @@ class HalfTheRows:
 
     def base(self, k: int) -> float:
         """Beyond n/2, all that a model of n rows can bring, once for each unit."""
-        return max(k - self.rows // 2, 0.0) * LARGEST_GAIN * self.rows
+        beyond = k - self.rows // 2
+        return beyond * LARGEST_GAIN * self.rows if beyond > 0 else 0.0
 
 
 FREE = PerUnit(0.0)
+"""Nothing is charged."""
 
 
 def cheaper(price: Price, factor: float) -> PerUnit:
@@ -106,6 +108,10 @@ def charge(price: Price, active: IntArray | list[int] | range) -> float:
     return float(price.nats[active].sum()) if isinstance(price.nats, np.ndarray) else price.nats * len(active)
 
 
+Total = tuple[float, float]
+"""What a number of units costs: a factor of their nats, and what is paid beside."""
+
+
 class Marginal(NamedTuple):
     """What one unit more costs (out) and what one of those inside saves (in), both as offset + factor × its nats."""
 
@@ -118,10 +124,13 @@ class Marginal(NamedTuple):
     def at(cls, price: Price, active: IntArray | list[int] | range) -> "Marginal":
         """For a model that keeps these columns."""
         k, nats = len(active), charge(price, active)
-        here = price.factor(k) * nats + price.base(k)
-        more, less = price.factor(k + 1), price.factor(max(k - 1, 0))
-        out_offset = more * nats + price.base(k + 1) - here
-        return cls(out_offset, more, here - less * nats - price.base(max(k - 1, 0)), less)
+        return cls.between(nats, *((price.factor(at), price.base(at)) for at in (max(k - 1, 0), k, k + 1)))
+
+    @classmethod
+    def between(cls, nats: float, fewer: Total, here: Total, more: Total) -> "Marginal":
+        """From the totals of one unit less, of this model, whose units have `nats` in all, and of one unit more."""
+        total = here[0] * nats + here[1]
+        return cls(more[0] * nats + more[1] - total, more[0], total - fewer[0] * nats - fewer[1], fewer[0])
 
     def of(self, inside: FloatArray, nats: FloatArray | float) -> FloatArray:
         """Marginal price of every column; `inside` says which are in the model."""

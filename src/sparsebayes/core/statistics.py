@@ -202,7 +202,7 @@ class Targets:
     """Counts of the distinct values of the target: which classes there are, and how many rows of each."""
 
     limit: int = 1000
-    """More distinct values than this are no classes."""
+    """More distinct values than this are taken for numbers: each class needs a fit of its own."""
 
     def of(self, block: Block) -> "Counts":
         """Of one block."""

@@ -83,7 +83,7 @@ class DenseRows(OnTheFly):
             if alike.size:
                 constant[alike] |= (self.X[:, alike] == self.X[0, alike]).all(axis=0)
         scale = np.where(constant, np.inf, np.sqrt(square))
-        return replace(rows, scale=scale, _square=[np.where(constant, 0.0, total)])
+        return DenseRows(self.X, mean, scale, rows.root_weight, _square=[np.where(constant, 0.0, total)])
 
     def centred(self, weight: FloatArray) -> "DenseRows":
         """The columns less their weighted means, which eliminates a flat intercept."""
@@ -135,6 +135,7 @@ class DenseRows(OnTheFly):
     def _square_pass(self, weight: FloatArray) -> FloatArray:
         """Σₙ weightₙ (Xₙ - mean)² over blocks of rows that stay in the cache."""
         total = np.zeros(self.n_columns)
+        # A quarter of BLOCK_BYTES: the copy is read twice more, and shall still be in the cache.
         step = max(1, BLOCK_BYTES // (32 * max(1, self.n_columns)))
         for start in range(0, self.n_rows, step):
             block = self.X[start : start + step] - self.mean

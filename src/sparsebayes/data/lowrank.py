@@ -38,10 +38,10 @@ class LowRankRows(OnTheFly):
     matrix, to `TOLERANCE`; `columns`, `keep` and `exact` hand out true kernel columns, so that a model which is fitted
     anew on what the search has kept is exact:
 
-        problem = GaussianProblem(LowRankRows.of(kernel, X).standardised(weight, centre=True), ...)
-        found = solve(problem, "sequential", ...).solution
-        exact = replace(problem, rows=problem.rows.keep(found.active), b=problem.b[found.active])
-        result = solve(exact, "sequential", start=Solution(np.arange(len(found.active)), found.alpha, found.noise), ...)
+        problem = LeastSquares(design=LowRankRows.of(kernel, X).standardised(weight, centre=True), ...)
+        found = solve(problem, "sequential", settings).solution
+        exact = replace(problem, design=problem.design.exact(found.active), prior=problem.prior.of(found.active))
+        result = solve(exact, "sequential", settings, start=replace(found, active=np.arange(len(found.active))))
     """
 
     kernel: Kernel
@@ -235,7 +235,7 @@ def pivoted_cholesky(kernel: Kernel, X: FloatArray, tol: float, *, most: int | N
     """
     itself = diagonal(kernel, X)
     _check(bool((itself >= 0).all()), "some k(x, x) is negative")
-    # Rounding of a residual: each is a difference of sums of about this size.
+    # Rounding of a residual: a difference of sums of about this size, with as many terms as the factor has columns.
     rounding = 64 * float(np.finfo(np.float64).eps) * float(itself.max(initial=0.0))
     n = len(X)
     room = min(n, MAX_BYTES // (8 * max(1, n)), n if most is None else most)

@@ -8,6 +8,18 @@ from sparsebayes.engine.least_squares import LeastSquares
 
 class NotPositiveDefinite(Exception): ...
 
+def best_replacements(
+    S: FloatArray,
+    Q: FloatArray,
+    least: FloatArray,
+    common: FloatArray,
+    beyond: FloatArray,
+    var: FloatArray,
+    mean: FloatArray,
+    taken: FloatArray,
+    residual: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]: ...
+
 class Constants:
     def __init__(
         self,
@@ -82,6 +94,7 @@ class State:
     def set_scales(self, alpha: FloatArray, noise: float) -> None: ...
     def joint_step(self, tol: float, noise_floor: float) -> None: ...
     def rescale(self, noise_floor: float) -> None: ...
+    def fresh_objective(self) -> float: ...
     def refresh(self) -> None: ...
 
 class Flips:

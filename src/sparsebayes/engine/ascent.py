@@ -26,12 +26,12 @@ AT_ONCE = 100
 """Most actions in one call of the compiled state: between calls an interrupt is noticed, and digits are checked."""
 DIGITS_LOST = 1e-6
 """Share of the objective, and nats beside it, by which rank-one updates may be off after `AT_ONCE` actions. Where they
-work it is 1e-10; between columns that depend on each other but for rounding it soon grows without bound."""
+work it is 1e-10; between columns that are linearly dependent up to rounding it soon grows without bound."""
 BREAKDOWNS = (FloatingPointError, ZeroDivisionError, np.linalg.LinAlgError)
 """Exceptions that are raised when rounding has left no correct digits."""
 NOVELTIES = (1e-12, 1e-10, 1e-8)
 """Share of its squared length that a column must have outside the model, each time that digits were lost: columns that
-depend on each other but for rounding cannot be told apart."""
+are linearly dependent up to rounding cannot be told apart."""
 UNLIMITED = 2**62
 """Any number of additions."""
 EARLY_ACTIONS = 8
@@ -156,7 +156,8 @@ class Ascent:
         # A callback sees, and may stop, every single action; a price that differs by column depends on all before.
         self.at_once = AT_ONCE if callback is None and self._uniform else 1
         for novelty in (limits.min_novelty, *NOVELTIES):
-            self.limits = replace(limits, min_novelty=max(novelty, limits.min_novelty))
+            if novelty > limits.min_novelty:
+                self.limits = replace(limits, min_novelty=novelty)
             try:
                 return self._climb(trace, max_iter, callback)
             except BREAKDOWNS:
@@ -234,10 +235,10 @@ class Ascent:
     def _check_digits(self) -> None:
         """Compare the objective with that from scratch; the state stays as it is."""
         state = self.state
-        here = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
-        objective = state_of(self.problem, here).objective
+        objective = state.fresh_objective()
         if objective > self.highest:
-            self.verified, self.highest = here, objective
+            self.verified = Solution(np.array(state.active, dtype=np.intp), state.alpha_inside, state.noise)
+            self.highest = objective
         if not abs(objective - state.objective) <= DIGITS_LOST * (1 + abs(objective)):
             raise FloatingPointError("rank-one updates have lost their digits")
 

@@ -51,7 +51,7 @@ class ExactChain(Chain):
 
 @dataclass(frozen=True)
 class Augmented:
-    """A problem whose likelihood draws its sites, and what is believed about its sets of columns beforehand."""
+    """A problem whose likelihood draws its sites, and the prior of its sets of columns."""
 
     problem: Problem
     log_prior: FloatArray

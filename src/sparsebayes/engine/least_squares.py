@@ -13,7 +13,7 @@ import numpy as np
 from sparsebayes.core.evidence import gaussian_fit, integral, log_hyper_prior, noise_gain
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import GaussianPosterior, gaussian_posterior
-from sparsebayes.core.prices import FREE, Marginal, Price, is_free, total
+from sparsebayes.core.prices import FREE, Marginal, Price, charge, is_free, total
 from sparsebayes.core.priors import FLAT, Prior
 from sparsebayes.core.scales import NoiseRule, noise_mackay
 from sparsebayes.core.types import BoolArray, FloatArray, IntArray
@@ -131,13 +131,26 @@ class LeastSquares:
 
     def marginal_price(self, k: int) -> Marginal:
         """The marginal price in a model of k units, where all have one price; each is computed once."""
-        if k not in self._marginals:
-            self._marginals[k] = Marginal.at(self.price, range(k))
-        return self._marginals[k]
+        known = self._marginals.get(k)
+        if known is None:
+            totals = (self._total_at(max(k - 1, 0)), self._total_at(k), self._total_at(k + 1))
+            known = self._marginals[k] = Marginal.between(charge(self.price, range(k)), *totals)
+        return known
 
     @cached_property
     def _marginals(self) -> dict[int, Marginal]:
         """By the number of units, as far as they were asked for. A cached function could not be sent to a worker."""
+        return {}
+
+    def _total_at(self, k: int) -> tuple[float, float]:
+        """Factor and base of the price of k units, which the marginal prices of three models need."""
+        known = self._totals.get(k)
+        if known is None:
+            known = self._totals[k] = self.price.factor(k), self.price.base(k)
+        return known
+
+    @cached_property
+    def _totals(self) -> dict[int, tuple[float, float]]:
         return {}
 
     def own_products(self, units: IntArray) -> FloatArray:

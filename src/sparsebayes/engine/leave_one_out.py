@@ -1,7 +1,7 @@
 """Kernel regression with each row held out in closed form: error, variance, and the noise that the fit absorbed.
 
-The evidence chose vectors by the very rows with which it then measures the noise. New rows have no vector of their own;
-so each row is predicted as if it had not been there, nor its vector. Where the errors are larger than the model
+The rows that choose the vectors also measure the noise, which is then too small. New rows have no vector of their own;
+so each row is predicted without itself and without its vector. Where the errors are larger than the model
 expected, the difference is noise variance that was absorbed by the fit (`HeldOut.excess`). See docs/mathematics.md,
 section 6.
 """
@@ -14,6 +14,7 @@ import numpy as np
 from sparsebayes.core.likelihoods import Bernoulli, expansion
 from sparsebayes.core.predictive import quadrature
 from sparsebayes.core.types import FloatArray, IntArray
+from sparsebayes.engine import compiled
 from sparsebayes.engine.candidates import target_under
 from sparsebayes.engine.least_squares import LeastSquares, Solution
 from sparsebayes.engine.loop import Settings
@@ -126,31 +127,31 @@ def held_out(problem: LeastSquares, result: Result, own: IntArray, left: FloatAr
     `left` is the weight that leaves with each row: by default all of it, but no more than one.
 
     `own` names the column whose centre is this row alone, -1 where there is none. With h = βφᵀΣφ, plus 1/N for a flat
-    intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). A row that takes its own vector along
-    leaves a gap that another would have filled: the best of the candidates then enters, as it would have done.
+    intercept, a row that leaves has error r/(1 - h) and variance σ²/(1 - h). Where a row's own vector leaves with it,
+    the best of the other candidates enters, as it would have done without the row.
     """
     design, posterior, noise = problem.design, result.posterior, result.noise
     active, root_weight = result.active, design.root_weight
+    weight = root_weight**2
     Phi = design.columns(active) / root_weight[:, None]
     Sigma = posterior.covariance()
-    F = Phi @ Sigma
     residual = problem.t / root_weight - Phi @ posterior.mean
-    leverage = np.einsum("ij,ij->i", F, Phi) / noise + problem.flat_intercept / problem.n_weighted
+    leverage = np.vecdot(Phi @ Sigma, Phi) / noise + problem.flat_intercept / problem.n_weighted
     if left is None:
-        left = np.minimum(root_weight**2, 1.0)  # a row that counts several times leaves once
+        left = np.minimum(weight, 1.0)  # a row that counts several times leaves once
     stays = _positive(1 - left * leverage)
     error, variance = residual / stays, noise * (1 + leverage / stays)
     position = np.full(design.n_columns, -1)
     position[active] = np.arange(len(active))
     takes = np.flatnonzero((own >= 0) & (position[own] >= 0))
     if not len(takes):
-        return HeldOut(error, variance, root_weight**2)
+        return HeldOut(error, variance, weight)
     replacements = _Replacements(problem, result, Sigma)
     for start in range(0, len(takes), BLOCK):
         which = takes[start : start + BLOCK]
         at = Phi[which], residual[which], leverage[which], left[which]
         error[which], variance[which] = replacements.fill(position[own[which]], design.rows(which), *at)
-    return HeldOut(error, variance, root_weight**2)
+    return HeldOut(error, variance, weight)
 
 
 class _Replacements:
@@ -159,15 +160,14 @@ class _Replacements:
     def __init__(self, problem: LeastSquares, result: Result, Sigma: FloatArray) -> None:
         active, energy = result.active, problem.column_energy
         beta, self.noise = 1 / result.noise, result.noise
-        self.Sigma, self.mean = Sigma, result.posterior.mean
+        self.Sigma, self.mean, self.var = Sigma, result.posterior.mean, Sigma.diagonal()
         gram = problem.design.gram_columns(active)
         projected = gram @ result.posterior.root.T
         self.beta_gram = beta * gram
-        self.S = beta * energy - beta**2 * np.einsum("ij,ij->i", projected, projected)
+        self.S = beta * energy - beta**2 * np.vecdot(projected, projected)
         self.Q = beta * (problem.projection - gram @ self.mean)
         self.least = SPENT * beta * energy
-        self.outside = energy > 0
-        self.outside[active] = False
+        self.least[active] = np.inf
 
     def fill(
         self,
@@ -183,30 +183,50 @@ class _Replacements:
         Each line of a matrix belongs to a row that leaves; `position` says where in the model its vector is, `rows` are
         its values of all columns.
         """
-        beta, each = 1 / self.noise, np.arange(len(Phi))
-        column = self.Sigma[position]
-        var, mean = column[each, position], self.mean[position]
+        beta, column = 1 / self.noise, self.Sigma[position]
+        var, mean = self.var[position], self.mean[position]
         # Without vector j: Σ - Σ_jΣ_jᵀ/Σ_jj and μ - Σ_j μ_j/Σ_jj (the rank-one rule of deletion).
-        share = np.einsum("ij,ij->i", column, Phi) / var
+        share = np.vecdot(column, Phi) / var
         F = Phi @ self.Sigma - share[:, None] * column
         residual = residual + share * mean
         leverage = leverage - beta * share**2 * var
         common = column @ self.beta_gram.T
-        S = self.S + common**2 / var[:, None]
-        Q = self.Q + common * (mean / var)[:, None]
         # Without the row: what candidate m has there beyond the model is φ_m(x) - φᵀΣ βΦᵀφ_m.
         beyond = rows - F @ self.beta_gram.T
         stays = _positive(1 - left * leverage)
-        S = S - beta * (left / stays)[:, None] * beyond**2
-        Q = Q - beta * (left * residual / stays)[:, None] * beyond
         error, variance = residual / stays, self.noise * (1 + leverage / stays)
-        # Of most gain is the largest r = q²/s; with α = s²/(q² - s) the new variance 1/(α + s) is (1 - 1/r)/s.
-        S = np.where(self.outside & (self.least < S), S, np.inf)
-        ratio = Q**2 / S
-        best = np.argmax(ratio, axis=1)
-        new = (1 - 1 / np.maximum(ratio[each, best], 1.0)) / S[each, best]  # 0 where none is better than nothing
-        there = beyond[each, best] / stays
-        return error - new * Q[each, best] * there, variance + new * there**2
+        terms = self.S, self.Q, self.least, common, beyond, var, mean, beta * left / stays, residual
+        s, q, there = (compiled.native.best_replacements if compiled.COMPILED else best_replacements)(*terms)
+        # With r = q²/s and α = s²/(q² - s) the new variance 1/(α + s) is (1 - 1/r)/s; 0 where none brings anything.
+        new = (1 - 1 / np.maximum(q**2 / s, 1.0)) / s
+        there = there / stays
+        return error - new * q * there, variance + new * there**2
+
+
+def best_replacements(
+    S: FloatArray,
+    Q: FloatArray,
+    least: FloatArray,
+    common: FloatArray,
+    beyond: FloatArray,
+    var: FloatArray,
+    mean: FloatArray,
+    taken: FloatArray,
+    residual: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """s, q and the value beyond the model of each row's best candidate, that of largest q²/s; s = ∞ where none is left.
+
+    Each line of `common` and `beyond` belongs to a row that leaves with a vector of variance `var` and mean `mean`.
+    """
+    lifted = common / var[:, None]
+    S = S + common * lifted
+    Q = Q + lifted * mean[:, None]
+    lost = taken[:, None] * beyond
+    S -= lost * beyond
+    Q -= lost * residual[:, None]
+    S = np.where(least < S, S, np.inf)
+    each, best = np.arange(len(S)), np.argmax(Q**2 / S, axis=1)
+    return S[each, best], Q[each, best], beyond[each, best]
 
 
 def _positive(stays: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ class RobustSampler(Augmented):
     learns_noise: ClassVar[bool] = True
 
     def first_predictor(self) -> FloatArray:
-        """That of the single model: from nothing nearly every row would be an outlier."""
+        """That of the single model: under the empty model nearly every row would be an outlier."""
         return self.first_eta
 
     def first_score(self) -> FloatArray:

@@ -42,7 +42,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class Sets:
-    """A least-squares problem, and what is believed about its sets of columns beforehand."""
+    """A least-squares problem, and the prior of its sets of columns."""
 
     problem: LeastSquares
     log_prior: FloatArray

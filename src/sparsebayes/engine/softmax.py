@@ -52,7 +52,7 @@ class Mode(NamedTuple):
 
 @dataclass(frozen=True)
 class SoftmaxProblem:
-    """Rows, classes t in 0 … C-1 and row weights > 0; and what is believed of the weights beforehand.
+    """Rows, classes t in 0 … C-1 and row weights > 0; and the prior of the weights.
 
     `b` has one entry per column; one shared precision takes the first. Weights that the rows carry are not looked at.
     """

@@ -70,7 +70,7 @@ class OfColumns:
         return (self.U / (self.e + 1 / c)) @ self.U.T
 
     def factors(self, c: float, others: FloatArray, energy: FloatArray, projection: FloatArray) -> Factors:
-        """By subtraction from the empty set's; what that leaves no digits of counts as explained."""
+        """Those of the empty set, less what the set explains; where no digits are left, all is explained."""
         turned, share = self.U.T @ others, 1 / (self.e + 1 / c)
         s = energy - share @ turned**2
         q = projection - turned.T @ (share * self.p.T).T

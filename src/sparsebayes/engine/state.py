@@ -132,6 +132,11 @@ class State:
         self.outside_gain = float(brings[order[count]]) if len(order) > count else 0.0
         return moves
 
+    def fresh_objective(self) -> float:
+        """The objective from scratch; the state stays as it is."""
+        here = Solution(np.array(self.active, dtype=np.intp), self.alpha_inside, self.noise)
+        return State(self.problem, here).objective
+
     def refresh(self) -> None:
         """The model and the working set from scratch, for the present α and σ²."""
         active, alpha, p = self.active, self.alpha_inside, self.problem

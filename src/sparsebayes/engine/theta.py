@@ -198,7 +198,7 @@ class ThetaSearch:
         return self.price * n_features * PerUnit(self.price, self.n).factor(n_features + n_vectors)
 
     def score(self, at: ThetaFit) -> float:
-        """What models are compared by: the objective less the price of all that was chosen, features and vectors.
+        """The number that models are compared by: the objective less the price of all features and vectors.
 
         The evidence does not know among how many columns the vectors were chosen, and a narrower kernel has more
         different columns (see `choice_price`).

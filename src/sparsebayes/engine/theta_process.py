@@ -213,7 +213,7 @@ def process_relevance(evidence: ProcessEvidence, at: ProcessTheta) -> FloatArray
 
     It is the share of a prior variance of one in log θ that the data remove.
     """
-    step, relevance = 1e-4, []
+    step, relevance = 1e-4, []  # a central difference, with a relative error of step²
     for k in np.flatnonzero(at.theta):
         slopes = []
         for sign in (-1, 1):

@@ -1,4 +1,4 @@
-"""scikit-learn's face: validation, labels, storing and predicting.
+"""The scikit-learn interface: validation, labels, storing and predicting.
 
 Beside the estimators, the package exports what other rooms need: `kept` reads what a fitted model keeps.
 """

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import cache, wraps
+from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -117,8 +118,8 @@ class Watch:
 
 
 _WATCH: ContextVar[Watch | None] = ContextVar("watch", default=None)
-"""The running fit of this context. It is no attribute of the estimator, which may be copied and sent to workers. These,
-be they threads or processes, have none."""
+"""The running fit of this context. It is no attribute of the estimator, which may be copied and sent to workers; they
+(threads or processes) have none."""
 
 
 def watched(fit: Fit) -> Fit:
@@ -194,8 +195,11 @@ def as_tasks(items: Iterable[T], total: int, what: str) -> Iterator[T]:
 def warn_unless_converged(model: Any) -> None:
     """Warn if the fit did not converge, with the reason: `max_iter`, rounding, or a callback that asked to stop."""
     watch = _WATCH.get()
+    stopped = watch is not None and watch.stopped_at > 0
+    if model.converged_ and not stopped:
+        return
     gap = float(np.max(model.optimality_gap_))
-    if watch is not None and watch.stopped_at:
+    if watch is not None and stopped:
         model.converged_ = False
         warnings.warn(
             f"not converged: a callback stopped the fit at step {watch.stopped_at}. The model is what was found by "
@@ -203,7 +207,7 @@ def warn_unless_converged(model: Any) -> None:
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif not model.converged_ and hasattr(model, "_rounding_remedy") and model.n_iter_ < model.max_iter:
+    elif hasattr(model, "_rounding_remedy") and model.n_iter_ < model.max_iter:
         warnings.warn(
             f"not converged: rounding ended the search after {model.n_iter_} steps, because columns depend on each "
             f"other. A single change of the model could still raise the log evidence by {gap:.3g} nats "
@@ -211,7 +215,7 @@ def warn_unless_converged(model: Any) -> None:
             ConvergenceWarning,
             stacklevel=2,
         )
-    elif not model.converged_:
+    else:
         warn_not_converged(gap, model.tol, model.max_iter, ConvergenceWarning)
 
 
@@ -230,10 +234,18 @@ class NamedParameters(BaseEstimator):
     def _constraints(cls) -> dict[str, list[Any]]:
         return {name: [make_constraint(each) for each in some] for name, some in cls._parameter_constraints.items()}
 
+    @classmethod
+    @cache
+    def _defaults(cls) -> dict[str, Any]:
+        return {name: each.default for name, each in signature(cls).parameters.items()}
+
     def _validate_params(self) -> None:
-        known = self._constraints()
+        known, defaults = self._constraints(), self._defaults()
         for name in self._get_param_names():
-            if name in known and not any(each.is_satisfied_by(getattr(self, name)) for each in known[name]):
+            value = getattr(self, name)
+            if value is defaults.get(name) or name not in known:  # a default needs no check
+                continue
+            if not any(each.is_satisfied_by(value) for each in known[name]):
                 super()._validate_params()  # raises, and says what is wrong
 
 

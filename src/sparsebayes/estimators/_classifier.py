@@ -21,7 +21,7 @@ from sparsebayes.estimators._callbacks import CallbackSupportMixin, unwatched
 from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import over_blocks, validated, validated_rows
 from sparsebayes.estimators._joint import JointFit
-from sparsebayes.estimators._linear import LinearFit, moments_of
+from sparsebayes.estimators._linear import LinearFit, moments_of, of_all_features
 from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.estimators._validation import check_class_weights, checked_weight
 
@@ -200,12 +200,7 @@ class LinearClassifier(SupportMixin, GaussianClassifier):
 
     def _store(self, fits: list[LinearFit]) -> None:
         """Fitted attributes: one row per fit; lists (for two classes the one array) where shapes differ."""
-        shape = (len(fits), self.n_features_in_)
-        coef, relevance = np.zeros(shape), np.zeros(shape)
-        for k, fit in enumerate(fits):
-            coef[k, fit.active] = fit.coef
-            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
-        self.coef_, self.relevance_ = coef, relevance
+        self.coef_, self.relevance_ = of_all_features(fits, self.n_features_in_)
         self.gain_ = np.array([fit.worth for fit in fits])
         self.min_gain_ = fits[0].min_gain
         active = [fit.active for fit in fits]

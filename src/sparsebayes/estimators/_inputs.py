@@ -46,7 +46,7 @@ def validated(model: Any, X: Any, y: Any, **options: Any) -> tuple[Any, AnyArray
     """Rows and targets to be fitted; large float32 arrays stay what they are."""
     refuse_dask(model, X)
     keeps = isinstance(X, np.ndarray) and X.dtype == np.float32 and X.nbytes >= SINGLE
-    forms = sparse_forms(model, ("csc", "csr"))
+    forms = type(X) is not np.ndarray and sparse_forms(model, ("csc", "csr"))
     X, y = validate_data(model, X, y, accept_sparse=forms, dtype=FLOATS if keeps else np.float64, **options)
     return as_the_model_needs(model, X), y
 

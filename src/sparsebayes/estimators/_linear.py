@@ -227,7 +227,7 @@ def _search_results(price: Price, result: Result, n_features: int, per_unit: flo
         "log_evidence": result.log_evidence - per_unit,
         "path": np.array(result.trace.objective) - per_unit,
         "worth": result.worth[:n_features],
-        "min_gain": float(np.max(price.nats)),
+        "min_gain": float(np.max(price.nats)) if np.ndim(price.nats) else float(price.nats),
         "gap": result.gap,
         "converged": result.converged,
         "n_jittered": result.trace.n_jittered,
@@ -326,6 +326,15 @@ def constant_fit(value: float, ones: bool, n_features: int, min_gain: float) -> 
         min_gain=min_gain,
         freedom=1.0,
     )
+
+
+def of_all_features(fits: Sequence[LinearFit], n_features: int) -> tuple[FloatArray, FloatArray]:
+    """Weights and relevance of all features, a row for each fit; zeros for dropped ones."""
+    coef, relevance = np.zeros((2, len(fits), n_features))
+    for k, fit in enumerate(fits):
+        coef[k, fit.active] = fit.coef
+        relevance[k, fit.active] = fit.gamma[: len(fit.active)]
+    return coef, relevance
 
 
 def moments_of(fits: Sequence[LinearFit], X: FloatArray) -> tuple[FloatArray, FloatArray]:

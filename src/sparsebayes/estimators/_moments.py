@@ -115,7 +115,7 @@ class MomentsMixin:
         flat = self.fit_intercept and self.intercept_prior == "flat"
         rows, lines, products = MomentRows.from_moments(moments, centre=flat, ones=self.fit_intercept and not flat)
         targets = targets_of(moments, lines, products, self.fit_intercept)
-        with threads_for(rows.X.size):
+        with threads_for(rows.n_rows * rows.n_columns):
             starts = [*previous, *[None] * len(targets)]
             parts = counted(zip(targets, starts, strict=False), len(targets), "output")
             found = [

@@ -61,7 +61,8 @@ class OutputFitsMixin:
 
     def _fit_output(
         self,
-        rows: Any,
+        columns: Any,
+        rows: FeatureDesign,
         y: FloatArray,
         weight: FloatArray,
         target: Target,
@@ -70,10 +71,14 @@ class OutputFitsMixin:
         averages: bool,
         known: float | None,
     ) -> tuple[LinearFit, AveragedFit | None]:
-        """The best single model of one output and, if so wished, the average over models."""
+        """The best single model of one output and, if so wished, the average over models.
+
+        Args:
+            columns: The input columns, as they are, that `rows` standardises.
+        """
         if self.noise == "heteroscedastic":
             regress = partial(self._regress, flat)
-            return fit_heteroscedastic(rows.X, y, weight, flat, averages, self._settings(), regress)
+            return fit_heteroscedastic(columns, y, weight, flat, averages, self._settings(), regress)
         if self.noise == "gaussian" or target.constant:
             return self._fit_target(rows, target, flat, previous, averages, known)
         units = robust_units(rows, y, weight, self.fit_intercept)
@@ -85,7 +90,7 @@ class OutputFitsMixin:
         if not averages:
             return single, None
         odds = self._group_odds(self._odds(price.nats, float(np.log(self._n_units)), np.isfinite(rows.unit)))
-        return single, regression.average(single, result, rows.X, odds, self._chains())
+        return single, regression.average(single, result, columns, odds, self._chains())
 
     def _fit_jointly(
         self, rows: FeatureDesign, Y: FloatArray, weight: FloatArray, flat: bool, averages: bool, known: float | None

@@ -17,7 +17,7 @@ from sparsebayes.estimators._base import NamedParameters, SupportMixin, warn_unl
 from sparsebayes.estimators._callbacks import CallbackSupportMixin
 from sparsebayes.estimators._elsewhere import lazily
 from sparsebayes.estimators._inputs import double, over_blocks, validated, validated_rows
-from sparsebayes.estimators._linear import LinearFit
+from sparsebayes.estimators._linear import LinearFit, of_all_features
 from sparsebayes.estimators._notebook import NotebookMixin
 from sparsebayes.estimators._validation import check_total, checked_weight
 
@@ -181,12 +181,7 @@ class LinearRegressor(SupportMixin, PosteriorRegressor):
 
         Plain for 1-D y; one entry per output (a list where shapes differ) for 2-D y.
         """
-        shape = (len(fits), self.n_features_in_)
-        coef, relevance = np.zeros(shape), np.zeros(shape)
-        for k, fit in enumerate(fits):
-            coef[k, fit.active] = fit.coef
-            relevance[k, fit.active] = fit.gamma[: len(fit.active)]
-
+        coef, relevance = of_all_features(fits, self.n_features_in_)
         self._fits, self._single = fits, single
         self.coef_ = coef[0] if single else coef
         self.relevance_ = relevance[0] if single else relevance

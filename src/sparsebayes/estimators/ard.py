@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from sparsebayes.data.design import FeatureDesign
-from sparsebayes.data.source import design_of
+from sparsebayes.data.source import design_of, with_ones
 from sparsebayes.engine.regression import SOLVERS
 from sparsebayes.estimators._averaged import AveragedFit
 from sparsebayes.estimators._averaging import PARAMETERS, AveragingMixin
@@ -317,7 +317,8 @@ class ARDRegressor(
         self._forget_averages()
         self._forget_noise()
         flat = self.fit_intercept and self.intercept_prior == "flat"
-        rows = design_of(X, ones=self.fit_intercept and not flat).standardised(weight, centre=flat)
+        columns = with_ones(X) if self.fit_intercept and not flat else X
+        rows = design_of(columns).standardised(weight, centre=flat)
         outputs = y.reshape(len(y), -1).T
         targets = [Target.of(output, weight, rows.root_weight, self.fit_intercept, flat) for output in outputs]
         starts = [*previous, *[None] * len(outputs)]
@@ -329,7 +330,7 @@ class ARDRegressor(
             else:
                 parts = zip(outputs, projected(targets, rows), starts, strict=False)
                 found = [
-                    self._fit_output(rows, output, weight, target, flat, start, averages, known)
+                    self._fit_output(columns, rows, output, weight, target, flat, start, averages, known)
                     for output, target, start in counted(parts, len(outputs), "output")
                 ]
         found = [(given.back(one), None if average is None else given.back(average)) for one, average in found]

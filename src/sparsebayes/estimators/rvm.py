@@ -192,9 +192,11 @@ class RVMRegressor(BlockKernelRegressionMixin, KernelRegressorMixin, GaussianReg
         design = kernel_design(self, X, weight, counts, chosen.kernel, ones=ones, low_rank=low_rank, most=most)
         regression = KernelRegression.of(self, design, y, weight, flat=flat)
         solver = ARDSolver(self.solver, regression.settings)
-        with regression.threads():
-            process = process_design(self.vectors, design, lambda: chosen.signal, MAX_CENTRES)
-            if self.vectors == "auto" and process is not None:
-                better = regression.process_predicts_better(process, lambda target: solver)
-                process = process if better else None
+        process = None
+        if self.vectors != "sparse":
+            with regression.threads():
+                process = process_design(self.vectors, design, lambda: chosen.signal, MAX_CENTRES)
+                if self.vectors == "auto" and process is not None:
+                    better = regression.process_predicts_better(process, lambda target: solver)
+                    process = process if better else None
         return Choice(regression, solver, process, chosen.gamma)

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "flips.hpp"
+#include "leave_one_out.hpp"
 #include "state.hpp"
 #include "view.hpp"
 
@@ -123,6 +124,7 @@ Problem read_problem(nb::object problem, double a, Vector b, double rate, double
     read.flat_intercept = PyObject_IsTrue(nb::object(problem.attr("flat_intercept")).ptr()) == 1;
     read.column_energy = numbers(problem.attr("column_energy"));
     read.projection = numbers(problem.attr("projection"));
+    read.knows_gram = !nb::object(nb::getattr(problem.attr("design"), "known_gram", nb::none())).is_none();
     read.gram_column = gram_columns(problem.attr("design"));
     read.residual_by_rows = [ask = nb::object(problem.attr("residual_by_rows"))](const Indices &active,
                                                                                 const Vector &mean) {
@@ -176,6 +178,16 @@ NB_MODULE(_native, module) {
         },
         "alpha"_a, "mean"_a, "Sigma"_a, "n"_a, "own_slope"_a, "own_curvature"_a, nb::kw_only(), "longest"_a,
         "min_gamma"_a, "damping"_a);
+    module.def(
+        "best_replacements",
+        [](nb::handle S, nb::handle Q, nb::handle least, Rows common, Rows beyond, nb::handle var, nb::handle mean,
+           nb::handle taken, nb::handle residual) {
+            leave_one_out::Replacements found =
+                leave_one_out::best(common.shape(0), numbers(S), numbers(Q), numbers(least), common.data(), beyond.data(),
+                                    numbers(var), numbers(mean), numbers(taken), numbers(residual));
+            return nb::make_tuple(array(std::move(found.s)), array(std::move(found.q)), array(std::move(found.beyond)));
+        },
+        "S"_a, "Q"_a, "least"_a, "common"_a, "beyond"_a, "var"_a, "mean"_a, "taken"_a, "residual"_a);
     nb::class_<Constants>(module, "Constants")
         .def(
             "__init__",
@@ -217,7 +229,9 @@ NB_MODULE(_native, module) {
             "advance",
             [](State &self, std::int64_t n, double tol, std::int64_t additions, double min_novelty, nb::callable price,
                double noise_floor, bool follows, std::int64_t every, const std::string &due) {
-                std::map<size_t, MarginalPrice> known;  // by the number of units
+                // By the number of units; where prices differ by column, they depend on the columns of the model too.
+                if (!self.one_price) self.known_prices.clear();
+                auto &known = self.known_prices;
                 const auto price_of = [&](size_t k) {
                     if (const auto found = known.find(k); found != known.end()) return found->second;
                     nb::gil_scoped_acquire lock;
@@ -236,6 +250,7 @@ NB_MODULE(_native, module) {
         }, "alpha"_a, "noise"_a)
         .def("joint_step", &State::joint_step, "tol"_a, "noise_floor"_a, unlocked)
         .def("rescale", &State::rescale, "noise_floor"_a)
+        .def("fresh_objective", &State::fresh_objective, unlocked)
         .def("refresh", &State::refresh, unlocked)
         .def_ro("active", &State::active)
         .def_ro("noise", &State::noise)

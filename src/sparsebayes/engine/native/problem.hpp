@@ -55,7 +55,7 @@ struct Square {
 // The numbers of engine/least_squares.py that the state needs; what only the rows can answer is asked of Python.
 struct Problem {
     double n_weighted, n, energy;
-    bool flat_intercept, positive;
+    bool flat_intercept, positive, knows_gram;
     double a, rate, c, d;  // Gamma(a, b) on the precisions, rate of a Laplace prior, Gamma(c, d) on the noise precision
     double min_alpha;      // smallest precision
     Vector b, nats, column_energy, projection;

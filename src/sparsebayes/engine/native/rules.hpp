@@ -8,6 +8,7 @@
 namespace rules {
 
 constexpr double TINY = std::numeric_limits<double>::min();
+constexpr double BELOW_ONE = 1 - 4 * std::numeric_limits<double>::epsilon();  // more below one than products are rounded
 constexpr double OUT = std::numeric_limits<double>::infinity();  // the precision of what is not in the model
 
 // Evidence (nats) of a basis at precision α against leaving it out: ½[log α/(α+s) + q²/(α+s)], less the part of a
@@ -43,13 +44,14 @@ inline double leading_root(double c2, double c1, double c0) {
     const bool alone = discriminant > 0;  // then it is positive, and f < 0 to the left of it
     double low = 0.0, high = 1 + std::max({std::abs(c2), std::abs(c1), std::abs(c0)});
     if (alone && !(y > low && y < high)) y = 0.5 * high;
+    // Beside a bracket three steps polish Cardano's digits; within one, a hundred halvings end at the rounding of y.
     for (int k = 0; k < (alone ? 100 : 3); ++k) {
         const double f = value(y), slope = (3 * y + 2 * c2) * y + c1;
         (f < 0 ? low : high) = y;
         double next = y - f / slope;
         if (alone && !(next > low && next < high)) next = 0.5 * (low + high);
         if (!std::isfinite(next)) break;
-        const bool settled = std::abs(next - y) <= 4e-16 * std::abs(y);
+        const bool settled = std::abs(next - y) <= 4e-16 * std::abs(y);  // two units in the last place
         y = next;
         if (settled) break;
     }

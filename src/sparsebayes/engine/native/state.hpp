@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -61,6 +62,8 @@ public:
     double noise, evidence = 0.0, objective = 0.0, residual = 0.0, gamma_sum = 0.0;
     std::vector<int> copies;   // of how many columns in the model each candidate is a multiple
     std::vector<Vector> gram;  // ΦᵀΦ_active, a column of all candidates for each in the model
+    const bool one_price;      // whether the price of a column is that of any other
+    std::map<size_t, MarginalPrice> known_prices;
 
     State(Problem problem_, const Constants &constants_, size_t working_size_, const Indices &start,
           const Vector &start_alpha, double noise_)
@@ -72,13 +75,13 @@ public:
           Q(problem.n_columns()),
           noise(noise_),
           copies(problem.n_columns(), 0),
+          one_price(std::all_of(problem.nats.begin(), problem.nats.end(),
+                                [this](double each) { return each == problem.nats[0]; })),
           mean(posterior.mean),
           Sigma(posterior.Sigma),
           starting(start),
           flat(problem.rate == 0.0 && problem.a == 0.0 &&
-               std::none_of(problem.b.begin(), problem.b.end(), [](double rate) { return rate != 0.0; })),
-          one_price(std::all_of(problem.nats.begin(), problem.nats.end(),
-                                [this](double each) { return each == problem.nats[0]; })) {
+               std::none_of(problem.b.begin(), problem.b.end(), [](double rate) { return rate != 0.0; })) {
         for (size_t k = 0; k < start.size(); ++k) include(start[k], start_alpha[k]);
         starting.clear();
         refresh();
@@ -132,7 +135,9 @@ public:
         };
         const size_t count = std::min(working_size, entries.size());
         const size_t ranked = std::min(count + 1, entries.size());
-        std::partial_sort(entries.begin(), entries.begin() + ranked, entries.end(), better);
+        // Their order matters where only the first are kept, or are asked for together.
+        if (count < entries.size() || !problem.knows_gram)
+            std::partial_sort(entries.begin(), entries.begin() + ranked, entries.end(), better);
         outside_gain = ranked > count ? entries[count].gain : 0.0;
         for (size_t k = 0; k < count; ++k) working.push_back(entries[k].j);
         gather_working();
@@ -147,16 +152,24 @@ public:
         };
         for (size_t place = 0; place < active.size(); ++place) consider(change_inside(place, price));
         if (!may_add) return best;
-        double most = 0.0;  // with a flat prior and equal prices the largest q²/s brings most: it alone needs a logarithm
-        const bool alike = flat && one_price && problem.min_alpha == 0.0;
-        for (const auto j : working) {
-            if (!std::isinf(alpha[j]) || copies[j] > 0 || !(S[j] > 0)) continue;
-            if (S[j] < min_novelty / noise * problem.column_energy[j]) continue;
-            const double q = useful(Q[j]), ratio = q * q / S[j];
-            if (alike && ratio < most) continue;
-            consider(entry(j, price));
-            most = std::max(most, ratio);
+        const double least = min_novelty / noise;
+        const auto may_enter = [&](std::int64_t j) {
+            return std::isinf(alpha[j]) && copies[j] == 0 && S[j] > 0 && S[j] >= least * problem.column_energy[j];
+        };
+        if (!(flat && one_price && problem.min_alpha == 0.0)) {
+            for (const auto j : working)
+                if (may_enter(j)) consider(entry(j, price));
+            return best;
         }
+        double most = 0.0;  // with a flat prior and equal prices the largest q²/s brings most: it alone needs a logarithm
+        std::int64_t at = -1;
+        for (const auto j : working) {
+            const double q = useful(Q[j]);
+            if (!(q * q >= rules::BELOW_ONE * most * S[j]) || !may_enter(j)) continue;
+            const double ratio = q * q / S[j];
+            if (ratio > most || (ratio == most && j < at)) most = ratio, at = j;
+        }
+        if (at >= 0) consider(entry(at, price));
         return best;
     }
 
@@ -252,6 +265,17 @@ public:
         noise = best.noise;
     }
 
+    // The objective from scratch; the state stays as it is.
+    double fresh_objective() {
+        const Posterior posterior_before = posterior;
+        const auto before = std::make_tuple(age, evidence, objective, residual, gamma_sum);
+        refresh_model();
+        const double found = objective;
+        posterior = posterior_before;
+        std::tie(age, evidence, objective, residual, gamma_sum) = before;
+        return found;
+    }
+
     // The model and the working set from scratch, for the present α and σ².
     void refresh() {
         refresh_model();
@@ -264,7 +288,7 @@ private:
     Square G;             // the rows of `gram` of the columns in the model
     Vector working_gram;  // those of the working set
     Indices starting;
-    bool flat, one_price;
+    bool flat;
     Vector block, square, explained;  // scratch of `compute_factors`
 
     struct Rescaled {
