@@ -14,8 +14,8 @@ LOW_NOISE_GAIN = 0.5
 Half or twice as much: the evidence differs by less than its scatter (experiments/constants.py)."""
 LOW_NOISE_ADDITIONS = 640
 """Most columns that enter while the noise is held low, so that large designs do not stay in this stage. On Friedman #1
-(5,000×20) one of three data sets ends 900 nats lower with 128, with an error of 1.69 instead of 1.40; 1,024 end at about
-the same evidence, in a tenth more time."""
+(5,000×20) one of three data sets ends 900 nats lower with 128, with an error of 1.69 instead of 1.41; 1,024 end at
+about the same evidence, in a tenth more time."""
 ROWS_PER_COLUMN = 4
 """Rows for each of these columns: three quarters of the rows are left to estimate the noise when it is released."""
 FEW_ROWS = 512
@@ -23,7 +23,7 @@ FEW_ROWS = 512
 LITTLE_NEW = 1e-5
 """Share of its squared length that such a column must have outside. On Friedman #1 (1,000×10, γ = 0.02, means of eight
 data sets) the error is 1.68, 1.37, 1.29 and 1.29 with 1e-3, 1e-4, 1e-5 and 1e-6, and the evidence rises by 150 to 170
-nats; with 240 rows it is 2.01, 1.97, 1.97 and 1.97 with 4e-3 and as many tenths. With 5e-7 a search on 20,000 rows loses
+nats. With 240 rows it is 2.01, 1.97, 1.97 and 1.97 with 4e-3, 4e-4 and so on. With 5e-7 a search on 20,000 rows loses
 its digits."""
 NOISE_FACTORS = (0.1, 4.0)
 """A perturbation holds the noise at the found value times these; see `search`. Both together find the truth more often
