@@ -307,3 +307,74 @@ def test_a_model_without_weights_can_be_rescaled_and_stepped(make_problem):
     ascent.state.rescale(NOISE_FLOOR)
     assert ascent.state.noise == pytest.approx(problem.energy / problem.n)
     assert problem.noise_left(ascent.state) == pytest.approx(0, abs=1e-12)
+
+
+# --- many columns ---
+
+
+@pytest.fixture
+def many_at_once(monkeypatch):
+    """Ten actions in one call, joint steps and all numbers from scratch after as many actions as columns are inside."""
+    monkeypatch.setattr(ascent_module, "AT_ONCE", 10)
+    monkeypatch.setattr(ascent_module, "JOINT_EVERY", 2)
+    monkeypatch.setattr(ascent_module, "REFRESH_EVERY", 2)
+    monkeypatch.setattr(ascent_module, "COLUMNS_PER_ACTION", 1)
+
+
+@pytest.mark.usefixtures("form", "many_at_once")
+@pytest.mark.parametrize("hold_noise", [True, False])
+def test_a_callback_changes_nothing(hold_noise, kernel_problem):
+    """With a callback each call makes one action only."""
+    traces = Trace(), Trace()
+    unseen, _ = ascend(kernel_problem(), empty(1e-3), 1e-4, traces[0], hold_noise=hold_noise)
+    seen, _ = ascend(
+        kernel_problem(), empty(1e-3), 1e-4, traces[1], callback=lambda n, info: None, hold_noise=hold_noise
+    )
+    assert len(traces[0].infos) > 30
+    assert traces[0].infos == traces[1].infos
+    np.testing.assert_array_equal(unseen.active, seen.active)
+
+
+@pytest.mark.usefixtures("form", "many_at_once")
+def test_columns_that_bring_nothing_leave_during_the_climb(kernel_problem, objective, monkeypatch):
+    """Whenever digits are checked; each that leaves raises the objective, by brute force, and none is left."""
+    problem, ends, drop = kernel_problem(), [], Ascent._drop_worthless
+
+    def told(ascent):
+        state = ascent.state
+        before = objective(problem, state.alpha, state.noise)
+        made = drop(ascent)
+        ends.append((ascent.n_actions, len(made), before, objective(problem, state.alpha, state.noise)))
+        state.survey(ascent._price(state.n_units))
+        inside = ascent.snapshot()
+        assert np.isfinite(inside.best_moves.alpha[inside.active]).all()
+        return made
+
+    monkeypatch.setattr(Ascent, "_drop_worthless", told)
+    ascend(problem, empty(1e-3), 1e-4)
+    during = [end for end in ends if end[0] % 10 == 0 and end[1]]
+    assert len(during) > 0
+    for _, _, before, after in during:
+        assert after > before - 1e-9 * abs(before)
+
+
+def test_joint_steps_are_rare_where_many_columns_are_inside(kernel_problem, monkeypatch):
+    """They cost more than the actions between them; the end is a maximum all the same."""
+    monkeypatch.setattr(compiled, "COMPILED", False)
+    monkeypatch.setattr(ascent_module, "AT_ONCE", 10)
+    monkeypatch.setattr(ascent_module, "JOINT_EVERY", 2)
+    step, ages, shares = State.joint_step, [], []
+
+    def told(state, *given):
+        ages.append(state.age)
+        step(state, *given)
+
+    monkeypatch.setattr(State, "joint_step", told)
+    for columns in (1000, 1):
+        monkeypatch.setattr(ascent_module, "COLUMNS_PER_ACTION", columns)
+        ages.clear()
+        found, converged = ascend(kernel_problem(), empty(1e-3), 1e-6)
+        assert converged
+        assert gap(found) <= 1.01e-6
+        shares.append(np.mean(ages))
+    assert shares[1] > 1.5 * shares[0]

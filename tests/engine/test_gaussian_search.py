@@ -1,8 +1,12 @@
 """The whole search under Gaussian noise: what it calls a maximum is one, and it finds what single moves cannot."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from sklearn.datasets import make_friedman1
+from sklearn.metrics.pairwise import rbf_kernel
 
 from sparsebayes.core.priors import ARD, Laplace
 from sparsebayes.data.dense import DenseRows
@@ -173,6 +177,27 @@ def test_a_cold_start_holds_the_noise_low_and_lets_few_columns_in(make_problem, 
     assert begun.noise == nothing.noise == LOW_NOISE
     assert len(begun.active) == low.max_additions == problem.n // 4
     assert free == Limits(SETTINGS.tol)
+
+
+@pytest.mark.parametrize(("n", "least"), [(512, 1 / 512), (513, 1e-5)])
+def test_with_many_rows_columns_that_bring_little_new_may_enter(n, least, make_problem):
+    low = low_noise_limits(make_problem(n, 5, flat=False))
+    assert low.min_novelty == pytest.approx(least)
+    assert low.max_additions == 128
+
+
+def test_a_wide_kernel_on_many_rows_does_not_end_at_too_much_noise(make_problem):
+    """Friedman's first function, whose noise has variance 1; with columns of one row's share the search ends at 1.9."""
+    X, y = make_friedman1(800, 10, noise=1.0, random_state=1)
+    K = rbf_kernel((X - X.mean(axis=0)) / X.std(axis=0), gamma=0.02)
+    problem = make_problem(800, 800, X=K, y=y)
+    found, _ = search(problem, empty(0.1), Trace(), Settings(1e-3, 10_000))
+    few = replace(low_noise_limits(problem), min_novelty=1 / 800)
+    ascent = Ascent(problem, empty(LOW_NOISE))
+    ascent.run(few, Trace(), 10_000)
+    ascent.run(Limits(1e-3), Trace(), 10_000)
+    assert found.noise * y.var() < 1.4 < 1.7 < ascent.state.noise * y.var()
+    assert found.evidence > ascent.state.evidence + 50
 
 
 def test_a_search_that_is_cut_short_lets_the_noise_go(make_problem):

@@ -145,6 +145,28 @@ def test_mode_does_not_depend_on_the_start(prior, rng):
         assert_allclose(mode, modes[0], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("nats", [1e-2, 1e-5])
+def test_near_the_mode_little_is_left_and_the_view_is_that_of_the_point(nats, prior):
+    Phi, t = signed_columns(k=12)
+    problem, alpha = problem_of(Phi, t, prior), np.full(12, 0.3)
+    design, start = everything(problem), Mode(problem.likelihood, np.full(12, 0.5))
+    found, view = start.nearly_settled(problem, design, alpha, nats)
+    joint = log_joint(problem, alpha)
+    left = joint(mode_of(problem, alpha)) - joint(np.append(found.w, found.level))
+    assert -1e-10 <= left <= 1.5 * nats
+    assert_allclose(view.posterior.mean, found.view(problem, design, alpha).posterior.mean, rtol=1e-10)
+
+
+def test_a_coarse_fit_is_as_good_as_its_tolerance():
+    Phi, t = signed_columns(k=12)
+    problem = problem_of(Phi, t, PRIORS["exact"])
+    start = np.arange(12), np.full(12, 0.3), Mode(problem.likelihood, np.zeros(12))
+    coarse, exact = (fit_scales(problem, *start, tol, drop_worthless=True) for tol in (0.03, 1e-8))
+    assert coarse.converged
+    assert_array_equal(coarse.active, exact.active)
+    assert abs(coarse.evidence - exact.evidence) <= 0.03
+
+
 # --- the evidence ---
 
 

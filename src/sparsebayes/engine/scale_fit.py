@@ -30,6 +30,11 @@ FASTER = 1.1
 classes are nearly separable."""
 AT_BOUND = 1e-12
 """A precision within this share of the least one is at it: exp and log round by less."""
+NEAR_MODE = 1e-3
+"""Share of the tolerance that a last step to the mode may still gain, where weights have a floor and the fit is coarse:
+Newton's method then leaves the square of that. 5,000×20 with 164 vectors take half the time."""
+COARSE = 0.01
+"""Fits with a larger tolerance are coarse: they are steps of a search, and what it ends with is fitted exactly."""
 JUDGE_BELOW = 0.1
 """A column is judged once the evidence moves by no more nats than this: far from the mode the view misjudges.
 0.05 ends at the same models, 0.2 elsewhere in 1 of 96 fits."""
@@ -100,9 +105,12 @@ class _ScaleFitting:
     def _look(self) -> float:
         """The view at the present point, and the change of the evidence."""
         problem, alpha = self.problem, self.alpha
-        if not self.unbounded:  # which weights are at their floor is known at the mode only
-            self.point = self.point.settled(problem, self.design, alpha)
-        self.view = self.point.view(problem, self.design, alpha)
+        if not self.unbounded and self.tol > COARSE:  # which weights are at their floor is known at the mode only
+            nats = NEAR_MODE * self.tol
+            self.point, self.view = self.point.nearly_settled(problem, self.design, alpha, nats)
+        else:
+            self.point = self.point if self.unbounded else self.point.settled(problem, self.design, alpha)
+            self.view = self.point.view(problem, self.design, alpha)
         self.mean, before = self.point.weights(problem, self.view), self.evidence
         self.gamma = relevance(alpha, self.view.posterior.var)
         self.evidence = self.point.value(problem, self.design, self.view, alpha) + self.prior.scale_term(alpha)

@@ -161,6 +161,9 @@ class Point(Protocol):
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> Self:
         """The point for these precisions: the mode; contact points stay as they are."""
 
+    def nearly_settled(self, problem: "Problem", design: Columns, alpha: FloatArray, nats: float) -> tuple[Self, View]:
+        """The same where a step gains no more than so many nats, and the view there."""
+
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """One w-step: the view at these precisions and the point for the next step."""
 
@@ -304,6 +307,19 @@ class Mode:
                 break
         return here
 
+    def nearly_settled(
+        self, problem: "Problem", design: Columns, alpha: FloatArray, nats: float
+    ) -> tuple["Mode", View]:
+        """Where a step of Newton's method gains no more than so many nats, and the view there, which is then known."""
+        here = self.revived(problem, design, alpha)
+        for _ in range(NEWTON_STEPS):
+            view = here.view(problem, design, alpha)
+            there = here.follow(problem, design, view, alpha)
+            if there.penalised(problem, design, alpha) - here.penalised(problem, design, alpha) <= nats:
+                return here, view
+            here = there
+        return here, here.view(problem, design, alpha)
+
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at the mode."""
         mode = self.settled(problem, design, alpha)
@@ -378,6 +394,12 @@ class Contact:
     def settled(self, problem: "Problem", design: Columns, alpha: FloatArray) -> "Contact":
         """The same: any contact points make a bound."""
         return self
+
+    def nearly_settled(
+        self, problem: "Problem", design: Columns, alpha: FloatArray, nats: float
+    ) -> tuple["Contact", View]:
+        """The same."""
+        return self, self.view(problem, design, alpha)
 
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """The view at these contact points, and the tightest ones for the next step."""
