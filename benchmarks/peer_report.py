@@ -35,36 +35,35 @@ FIELDS = [
 ]
 
 
-def row(name, fits, ours):
-    """Medians of times, means of the rest, and ratios to our default."""
+def row(fits):
+    """Medians of times and means of the rest, of one method on one workload."""
     good = [fit for fit in fits if fit["status"] == "ok"]
-    seconds = float(np.median([fit["seconds"] for fit in good])) if good else np.nan
-    unit = np.median([fit["seconds"] for fit in ours]) if ours else np.nan
-    error = mean(good, "error")
     first = fits[0]
     return {
         "kind": first["group"],
         "workload": first["design"],
-        "method": name,
+        "method": first["method"],
         "fits": len(good),
-        "seconds": seconds,
-        "times_ours": seconds / unit,
-        "error": error,
-        "error_over_ours": error / mean(ours, "error"),
-        **{key: mean(good, key) for key in ("log_loss", "kept", "hits", "n_true", "vectors")},
+        "seconds": float(np.median([fit["seconds"] for fit in good])) if good else np.nan,
+        **{key: mean(good, key) for key in ("error", "log_loss", "kept", "hits", "n_true", "vectors")},
         "status": next((fit["status"] for fit in fits if fit["status"] != "ok"), "ok"),
     }
 
 
-def rows(records):
-    """A row for each workload and method. The unit is our default, the first method, or our next one if it failed."""
-    order = [workload.name for workload in WORKLOADS]
-    for fits in sorted(by(records, "design").values(), key=lambda fits: order.index(fits[0]["design"])):
-        runs_of = by(fits, "method")
-        methods = {name: runs_of[name] for name in KINDS[fits[0]["group"]] if name in runs_of}
-        good = ([fit for fit in runs if fit["status"] == "ok"] for name, runs in methods.items() if name in OURS)
-        ours = next(filter(None, good), [])
-        yield from (row(name, runs, ours) for name, runs in methods.items())
+def rows(records, earlier=()):
+    """A row for each workload and method, with ratios to our default, or to our next method if that failed.
+
+    Methods without fits among the records keep their row of an earlier file.
+    """
+    found = {(each["workload"], each["method"]): each for each in earlier}
+    found |= {key: row(fits) for key, fits in by(records, "design", "method").items()}
+    for workload in WORKLOADS:
+        names = [name for name in KINDS[workload.kind] if (workload.name, name) in found]
+        lines = [found[workload.name, name] for name in names]
+        ours = next((each for each in lines if each["method"] in OURS and each["fits"]), None)
+        for each in lines:
+            ratios = {"times_ours": "seconds", "error_over_ours": "error"}
+            yield each | {ratio: each[key] / ours[key] if ours else np.nan for ratio, key in ratios.items()}
 
 
 def number(value):
@@ -86,16 +85,18 @@ def markdown(lines):
         n_true = next((each["n_true"] for each in methods if not np.isnan(each["n_true"])), None)
         truth = "" if n_true is None else f", {n_true:.0f} true features"
         classes = any(not np.isnan(each["log_loss"]) for each in methods)
-        header = ["method", "seconds", "× ours", "share wrong" if classes else "error", "÷ ours"]
+        header = ["method", "draws", "seconds", "× ours", "share wrong" if classes else "error", "÷ ours"]
         header += ["log loss"] if classes else []
         header += ["kept / true" if truth else "kept", "vectors"]
         body = []
         for each in methods:
             title = f"**{each['method']}**" if each["method"] in OURS else each["method"]
             if each["fits"] == 0:
-                body.append([title, each["status"].replace("|", "/").split("\n")[0], *[""] * (len(header) - 2)])
+                problem = each["status"].replace("|", "/").split("\n")[0]
+                body.append([title, "0", problem, *[""] * (len(header) - 3)])
                 continue
-            cells = [title, *(number(each[key]) for key in ("seconds", "times_ours", "error", "error_over_ours"))]
+            values = ("fits", "seconds", "times_ours", "error", "error_over_ours")
+            cells = [title, *(number(each[key]) for key in values)]
             cells += [number(each["log_loss"])] if classes else []
             body.append([*cells, claimed(each), number(each["vectors"])])
         parts.append(f"### {name}{truth}\n\n{table(header, body)}")
@@ -129,11 +130,12 @@ def draw(lines, path):
 
 
 def write_csv(records, path=CSV):
-    """The rows as a file, numbers with three digits."""
+    """The rows as a file, numbers with three digits; what was not fitted again keeps its row."""
+    lines = list(rows(records, read_csv(path) if path.exists() else ()))
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
         writer.writeheader()
-        for each in rows(records):
+        for each in lines:
             writer.writerow({key: number(value) if isinstance(value, float) else value for key, value in each.items()})
 
 

@@ -5,8 +5,8 @@
 Times are processor seconds of one thread, medians over the data sets (seeds). A fit below a tenth of a second is
 repeated. A fit that needs more than the limit is stopped and recorded as such, and the method is not tried on the
 other data sets of that workload. Each fit is a line of results/peers.jsonl, so a run can be stopped and continued;
-then results/peers.csv, docs/figures/peers.png and the tables in docs/peers.md are written. --table only writes figure
-and tables of the CSV file.
+then results/peers.csv, docs/figures/peers.png and the tables in docs/peers.md are written. Rows of the CSV file without
+fits in peers.jsonl stay as they are. --table only writes figure and tables of the CSV file.
 """
 
 import argparse

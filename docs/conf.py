@@ -65,6 +65,7 @@ html_title = f"sparsebayes {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {"tutorial": []}  # it has no pages below it
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
