@@ -61,7 +61,7 @@ def test_a_method_that_failed_once_is_not_tried_again(bench, monkeypatch):
 
 
 def records():
-    common = {"group": "linear", "design": "sinc, 100×1", "n_true": 2, "vectors": None, "status": "ok"}
+    common = {"group": "linear", "design": "linear small, 100×50", "n_true": 2, "vectors": None, "status": "ok"}
     ours = [common | {"method": "averaged", "seed": s, "seconds": t, "error": 2.0, "kept": 2, "hits": 2} for s, t in
             enumerate((1.0, 9.0, 2.0))]  # fmt: skip
     theirs = [common | {"method": "LassoCV", "seed": 0, "seconds": 4.0, "error": 3.0, "kept": 5, "hits": 1}]
@@ -83,9 +83,9 @@ def test_ratios_are_to_our_default_and_survive_the_csv_file(bench, tmp_path):
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert "| LassoCV | 4 | 2 | 3 | 1.5 | 5 / 1 |" in text
-    assert "| millipede | over 3 s |" in text
-    assert "| **averaged** | 2 | 1 |" in text
+    assert "| LassoCV | 1 | 4 | 2 | 3 | 1.5 | 5 / 1 |" in text
+    assert "| millipede | 0 | over 3 s |" in text
+    assert "| **averaged** | 3 | 2 | 1 |" in text
 
 
 def test_every_workload_has_methods_and_data_of_its_kind(bench):

@@ -128,9 +128,12 @@ def searched_and_exact(rows, t):
     return set(found.active[result.active]), result
 
 
-@pytest.mark.parametrize(("n", "d", "rank"), [(400, 5, 200), (600, 7, 550)])
+@pytest.mark.parametrize(("n", "d", "rank"), [(400, 5, 200), (500, 7, 460), (700, 7, 560)])
 def test_the_search_ends_at_the_same_model(n, d, rank):
-    """Not on all data: where two neighbours are nearly tied, the error of the factor may decide between them."""
+    """Not on all data: where two neighbours are nearly tied, the error of the factor may decide between them.
+
+    With more than 512 rows columns that have little outside the model may enter too, and ties are more frequent.
+    """
     X, t = friedman(n, d)
     kernel, weight = partial(rbf, gamma=0.2), np.ones(n)
     low_rows = LowRankRows.of(kernel, X)
