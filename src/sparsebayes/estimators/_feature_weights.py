@@ -222,12 +222,15 @@ class FeatureWeights:
         return self._best_end(inputs, evidence, self._ends(inputs, evidence, self.starts(inputs)))
 
     def find_common(self, inputs: StandardInputs, t: FloatArray, flat_intercept: bool) -> ThetaResult:
-        """One weight that all features share, for labels as numbers."""
+        """One weight that all features share, per unit of their deviation or range, for labels as numbers."""
         evidence = self._evidence(inputs, t, flat_intercept, UNEXPLAINED_LABELS)
-        equal = np.where(inputs.varying, 1 / max(inputs.n_varying, 1), 0.0)
-        best = max(
-            (evidence.maximise_size(start, FIRST_RATIO) for start in sized_starts(equal)), key=lambda end: end.value
-        )
+        counts = inputs.weight > 0
+        span = StandardUnits.by_range(inputs.X[counts], inputs.weight[counts]).unit  # infinite for a constant input
+        equal = inputs.varying / max(inputs.n_varying, 1)
+        ranged = equal / span ** WEIGHTED[self.kernel].power
+        shares = [equal, ranged / ranged.sum()] if ranged.any() else [equal]
+        starts = [start for share in shares for start in sized_starts(share)]
+        best = max((evidence.maximise_size(start, FIRST_RATIO) for start in starts), key=lambda end: end.value)
         return self._of_process(inputs, evidence, best, np.full(self.n_restarts, np.nan))
 
     def _evidence(

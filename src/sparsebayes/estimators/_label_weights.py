@@ -59,23 +59,23 @@ class LabelWeights(NamedTuple):
         gain, once = 0.0, self._replace(weights=replace(self.weights, n_restarts=1))
         for k, (train, test) in enumerate(folds(design.at(common.found.kernel), weight, MOST_JUDGED_LABELS, t)):
             if k < JUDGED_FOLDS and len(np.unique(t[train])) == 2:
-                gain += once._gain(design.subset(train, weight), t[train], weight[train], design.X[test], t[test])
+                gains = once._gains(design.subset(train, weight), t[train], weight[train], design.X[test], t[test])
+                gain += float(weight[test] @ gains)
         return each if gain > 0 else common
 
-    def _gain(
+    def _gains(
         self, design: KernelDesign, t: FloatArray, weight: FloatArray, X_new: FloatArray, t_new: FloatArray
-    ) -> float:
-        """Log probability of new labels under a weight for each feature, above that under one for all."""
+    ) -> FloatArray:
+        """Log probability of each new label under a weight for each feature, above that under one for all."""
         inputs = StandardInputs.of(design.X, t, weight, design.X)
         each, common = self._each(inputs), self._common(inputs)
         if not len(each.found.kernel.columns):
-            return -np.inf
+            return np.full(len(t_new), -np.inf)
         try:
             fits = [rival.dense(design, self.flat).fit(t, weight) for rival in (each, common)]
         except NotLowRank:  # rows so far out that their distances have no digits left: the fold has no say
-            return 0.0
-        densities = [float(log_probability(fit, X_new, t_new).sum()) for fit in fits]
-        return densities[0] - densities[1]
+            return np.zeros(len(t_new))
+        return np.subtract(*(log_probability(fit, X_new, t_new) for fit in fits))
 
     def _each(self, inputs: StandardInputs) -> Weighted:
         return self._resized(self.weights.find_for_labels(inputs, self._values(inputs), self.flat), inputs)
