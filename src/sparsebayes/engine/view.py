@@ -162,7 +162,7 @@ class Point(Protocol):
         """The point for these precisions: the mode; contact points stay as they are."""
 
     def nearly_settled(self, problem: "Problem", design: Columns, alpha: FloatArray, nats: float) -> tuple[Self, View]:
-        """The same where a step gains no more than so many nats, and the view there."""
+        """A point near it, where a further step gains at most `nats`, and the view there."""
 
     def step(self, problem: "Problem", design: Columns, alpha: FloatArray) -> WStep:
         """One w-step: the view at these precisions and the point for the next step."""
@@ -310,7 +310,7 @@ class Mode:
     def nearly_settled(
         self, problem: "Problem", design: Columns, alpha: FloatArray, nats: float
     ) -> tuple["Mode", View]:
-        """Where a step of Newton's method gains no more than so many nats, and the view there, which is then known."""
+        """Where a further step of Newton's method gains at most `nats`, and the view there."""
         here = self.revived(problem, design, alpha)
         for _ in range(NEWTON_STEPS):
             view = here.view(problem, design, alpha)
