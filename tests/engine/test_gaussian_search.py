@@ -1,6 +1,7 @@
 """The whole search under Gaussian noise: what it calls a maximum is one, and it finds what single moves cannot."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -198,6 +199,29 @@ def test_a_wide_kernel_on_many_rows_does_not_end_at_too_much_noise(make_problem)
     ascent.run(Limits(1e-3), Trace(), 10_000)
     assert found.noise * y.var() < 1.4 < 1.7 < ascent.state.noise * y.var()
     assert found.evidence > ascent.state.evidence + 50
+
+
+@pytest.mark.parametrize(("lost", "evidences", "ends_at"), [
+    (False, [1.0, 2.0], 1.0), (True, [1.0, 2.0], 2.0), (True, [2.0, 1.0], 2.0)
+])  # fmt: skip
+def test_where_little_new_costs_digits_the_better_of_two_climbs_counts(
+    lost, evidences, ends_at, make_problem, monkeypatch
+):
+    tried = []
+
+    def from_nothing(ascent, low, trace, settings):
+        evidence = evidences[len(tried)]
+        tried.append(low.min_novelty)
+        trace.infos.append(evidence)
+        ascent.lost_digits = lost
+        return SimpleNamespace(evidence=evidence), not lost
+
+    monkeypatch.setattr(gaussian_search, "_from_nothing", from_nothing)
+    trace = Trace(["earlier"])
+    found, converged = cold_start(make_problem(600, 3), trace, SETTINGS)
+    assert tried == [1e-5, pytest.approx(1 / 599)][: 1 + lost]
+    assert (found.evidence, converged) == (ends_at, not lost)
+    assert trace.infos == ["earlier", ends_at]
 
 
 def test_a_search_that_is_cut_short_lets_the_noise_go(make_problem):

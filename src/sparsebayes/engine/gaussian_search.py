@@ -62,16 +62,21 @@ def finish(ascent: Ascent, limits: Limits, trace: Trace, settings: Settings) -> 
     return snapshot, converged and not ascent.lost_digits
 
 
-def low_noise_limits(problem: LeastSquares) -> Limits:
-    """Limits of a climb from the empty model while the noise is held low.
+def least_new(n: float) -> list[float]:
+    """Shares of its squared length that a column must have outside the model to enter while the noise is held low.
 
-    A column that enters must have at least 1/n of its squared length outside the model, the share of one row. In a wide
-    kernel few columns have that much, and a function that many rows determine well needs more columns. The search would
-    then end where the noise is overestimated, often with half of the vectors and a quarter more error.
+    One row's share is 1/n. In a wide kernel few columns have that much, and a function that many rows determine well
+    needs more columns: the search would end where the noise is overestimated, often with half of the vectors and a
+    quarter more error. So with many rows less is tried first.
     """
+    row = 1 / max(n, 1.0)
+    return [LITTLE_NEW, row] if n > FEW_ROWS and row > LITTLE_NEW else [row]
+
+
+def low_noise_limits(problem: LeastSquares, least: float | None = None) -> Limits:
+    """Limits of a climb from the empty model while the noise is held low; `least` is the first of `least_new`."""
     room = min(LOW_NOISE_ADDITIONS, int(problem.n / ROWS_PER_COLUMN))
-    row = 1 / max(problem.n, 1.0)
-    least = row if problem.n <= FEW_ROWS else min(row, LITTLE_NEW)
+    least = least_new(problem.n)[0] if least is None else least
     return Limits(LOW_NOISE_GAIN, hold_noise=True, max_additions=room, min_novelty=least)
 
 
@@ -81,12 +86,28 @@ def cold_start(problem: LeastSquares, trace: Trace, settings: Settings) -> tuple
     Alone, the first of several columns that pay together explains little. If all the rest counted as noise at once, the
     others would never enter: in a wide kernel, where no column does much by itself, the search would end at a straight
     line. Too many columns enter this way, but those that are not worth it leave when the noise is released.
+
+    Where columns with little outside the model cost digits, a second climb lets in only those with a row's share, and
+    the better of the two ends counts.
     """
-    ascent = Ascent(problem, empty(LOW_NOISE))
-    low = low_noise_limits(problem)
+    n_before, best = len(trace.infos), None
+    for least in least_new(problem.n):
+        steps, ascent = Trace(trace.infos[:n_before]), Ascent(problem, empty(LOW_NOISE))
+        found = _from_nothing(ascent, low_noise_limits(problem, least), steps, settings)
+        if best is None or found[0].evidence > best[0].evidence:
+            best, infos = found, steps.infos
+        if not ascent.lost_digits:
+            break
+    assert best is not None
+    trace.infos[:] = infos
+    return best
+
+
+def _from_nothing(ascent: Ascent, low: Limits, trace: Trace, settings: Settings) -> tuple[Snapshot, bool]:
+    """Climb with the noise held low, then with the noise released."""
     if ascent.run(low, trace, settings.max_iter, settings.callback):
         return finish(ascent, Limits(settings.tol), trace, settings)
-    ascent.state.set_scales(ascent.state.alpha_inside, problem.next_noise(ascent.state))
+    ascent.state.set_scales(ascent.state.alpha_inside, ascent.problem.next_noise(ascent.state))
     return ascent.snapshot(), False
 
 
