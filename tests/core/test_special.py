@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import gamma as gamma_distribution
 
-from sparsebayes.core.special import gamma_bound_terms, jj_lambda, log_sigmoid
+from sparsebayes.core.special import gamma_bound_terms, jj_lambda, log_ratio, log_sigmoid
 
 
 def lambda_with_fifty_digits(xi: float) -> float:
@@ -53,3 +53,10 @@ def test_gamma_bound_terms_are_the_expectation_they_stand_for(a0, b0, n_weights)
 
     ends = np.log(q.ppf([1e-18, 1 - 1e-15]))
     assert gamma_bound_terms(a0, b0, a_n, b_n) == pytest.approx(quad(integrand, *ends, epsabs=1e-12)[0], rel=1e-9)
+
+
+def test_log_ratio_has_digits_at_both_ends():
+    p, rest = np.array([0.25, 1.0, 1e-300, 0.0]), np.array([0.75, 1e-300, 1.0, 1.0])
+    found = log_ratio(p, rest)
+    np.testing.assert_allclose(found[:3], [-np.log(3), 300 * np.log(10), -300 * np.log(10)], rtol=1e-14)
+    assert np.isfinite(found[3])

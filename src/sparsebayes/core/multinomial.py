@@ -19,6 +19,7 @@ from scipy.stats import qmc
 from sparsebayes.core.linalg import factorise
 from sparsebayes.core.posterior import Reductions
 from sparsebayes.core.predictive import quadrature
+from sparsebayes.core.special import log_ratio
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray, IntArray
 
 NODES = 2048
@@ -256,9 +257,7 @@ def softmax_probabilities(eta: FloatArray) -> FloatArray:
 
 def log_odds(p: FloatArray) -> FloatArray:
     """Log-odds of each class against all others."""
-    tiny = np.finfo(np.float64).tiny
-    rest = p.sum(axis=1, keepdims=True) - p
-    return np.asarray(np.log(np.maximum(p, tiny)) - np.log(np.maximum(rest, tiny)))
+    return log_ratio(p, p.sum(axis=1, keepdims=True) - p)
 
 
 def averaged_probabilities(mean: FloatArray, covariance: FloatArray) -> FloatArray:

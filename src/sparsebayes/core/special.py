@@ -13,6 +13,15 @@ def log_sigmoid(x: FloatArray) -> FloatArray:
     return np.asarray(np.minimum(x, 0.0) - np.log1p(np.exp(-np.abs(x))))
 
 
+def log_ratio(p: FloatArray, rest: FloatArray) -> FloatArray:
+    """log p - log rest of probabilities, finite where one of them is zero.
+
+    Both are given, because 1 - p has no digits left where p is nearly one.
+    """
+    tiny = np.finfo(np.float64).tiny
+    return np.asarray(np.log(np.maximum(p, tiny)) - np.log(np.maximum(rest, tiny)))
+
+
 def jj_lambda(xi: FloatArray | Scalar) -> FloatArray:
     """λ(ξ) = tanh(ξ/2) / (4ξ), the curvature of the Jaakkola-Jordan bound; λ(0) = 1/8.
 

@@ -6,14 +6,13 @@ import numpy as np
 
 from sparsebayes.core.basis import LinearBasis
 from sparsebayes.core.credible import CLAIMED
-from sparsebayes.core.special import sigmoid
+from sparsebayes.core.special import log_ratio, sigmoid
 from sparsebayes.core.types import FloatArray
 from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.least_squares import LeastSquares
 from sparsebayes.engine.sets import Draw
 from sparsebayes.estimators._linear import LinearFit, Units
 
-TINY = np.finfo(np.float64).tiny
 VISIBLE = 0.01
 """A feature that is in no draw and less probable than this is left out of the averaged weights."""
 
@@ -68,10 +67,8 @@ class LogisticAverage(AveragedFit):
     def log_odds(self, X: FloatArray) -> FloatArray:
         """Log-odds of label 1, averaged over the draws, under the link."""
         eta = self.basis(X) @ self.draws.T
-        # Both labels from their own side: 1 - p has no digits left where p is nearly one.
-        up, down = (np.log(np.maximum(sigmoid(side) @ self.share, TINY)) for side in (eta, -eta))
         a, b = self.link
-        return np.asarray(a * (up - down) + b)
+        return np.asarray(a * log_ratio(sigmoid(eta) @ self.share, sigmoid(-eta) @ self.share) + b)
 
 
 def weighted_quantiles(values: FloatArray, share: FloatArray, coverage: float) -> FloatArray:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sparsebayes.core.multinomial import averaged_probabilities, log_odds, softmax_probabilities
 from sparsebayes.core.predictive import PROBABILITIES, check_coverage
-from sparsebayes.core.special import sigmoid
+from sparsebayes.core.special import log_ratio, sigmoid
 from sparsebayes.core.types import AnyArray, BoolArray, FloatArray
 from sparsebayes.estimators._averaged import LogisticAverage
 from sparsebayes.estimators._base import NamedParameters, SupportMixin, counted
@@ -133,10 +133,8 @@ class GaussianClassifier(CallbackSupportMixin, NotebookMixin, ClassifierMixin, N
         mean, variance = moments_of(self._fits, X)
         if self.proba == "plug-in":
             return mean
-        probability, tiny = PROBABILITIES[self.proba], np.finfo(np.float64).tiny
-        # Both classes from their own side: 1 - p has no digits left where p is nearly one.
-        odds = probability(mean, variance), probability(-mean, variance)
-        return np.asarray(np.log(np.maximum(odds[0], tiny)) - np.log(np.maximum(odds[1], tiny)))
+        probability = PROBABILITIES[self.proba]
+        return log_ratio(probability(mean, variance), probability(-mean, variance))
 
     @lazily
     def predict_proba(self, X: Any) -> FloatArray:

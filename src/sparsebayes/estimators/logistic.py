@@ -16,7 +16,6 @@ from sparsebayes.data.source import design_of
 from sparsebayes.engine import glm, recipes
 from sparsebayes.engine.averaging import Averaged
 from sparsebayes.engine.held_out_link import link_of
-from sparsebayes.engine.label_regression import Link
 from sparsebayes.engine.loop import Settings, Trace
 from sparsebayes.engine.model_average import LOGISTIC_VARIANCE, Odds, average_classes
 from sparsebayes.engine.problem import Problem
@@ -355,14 +354,13 @@ class SparseLogisticRegression(BlockLogisticMixin, AveragingMixin, GroupsMixin, 
         single = glm_fit(problem, result, X.shape[1])
         if not self._averages(X) or self._averages_jointly(X):
             return single, None
-        link: Link | None = None
-        if not self._shares_sites(X):
-            found = average_classes(problem, self._inclusion_odds(rows, weight), result.active, self._chains())
-            link = link_of(problem, found.draws)
-        else:
+        given, level = (rows.unit, rows.origin), 0.0 if flat else None
+        if self._shares_sites(X):
             (found,) = self._by_sites([problem], [single], X)
-        average = averaged_fit(single, found, rows.unit, rows.origin, level=0.0 if flat else None)
-        return single, average if link is None else logistic_average(average, (link.a, link.b))
+            return single, averaged_fit(single, found, *given, level=level)
+        found = average_classes(problem, self._inclusion_odds(rows, weight), result.active, self._chains())
+        a, b = link_of(problem, found.draws)
+        return single, logistic_average(averaged_fit(single, found, *given, level=level), (a, b))
 
     def _joint_averages(self, inputs: Prepared, codes: AnyArray, weight: FloatArray) -> list[AveragedFit]:
         """The averages over models of all classes together; the chains begin at the best single models."""

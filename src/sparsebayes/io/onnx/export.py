@@ -210,7 +210,7 @@ def _classification(model: GaussianClassifier, X: Tensor) -> tuple[Tensor, Tenso
     n = len(latents)
     if model._coupled:
         return _softmax(mean, variance.new_axis(2) * np.eye(n), n, average)
-    # Both classes from their own side, as in `_scores` of the classifier.
+    # Both classes from their own side, as in `_log_odds` of the classifier.
     sides = PROBABILITIES[model.proba](concat([mean, -mean], 1), concat([variance, variance], 1))
     positive, negative = sides.columns(np.arange(n)), sides.columns(np.arange(n, 2 * n))
     scores = mean if model.proba == "plug-in" else log_odds(positive, negative)
